@@ -1,0 +1,83 @@
+"""Every bound in the system, in one place, each with its reason.
+
+Nothing that comes from outside is unbounded: a limit here is a number a user can read in an error.
+"""
+
+# --- names and text -------------------------------------------------------------------------
+NAME_BYTES_MAX = 200  # queue, group, limit, tag key: long enough for paths, short enough for keys
+UNIQUE_KEY_BYTES_MAX = 512  # becomes part of a key in the store
+IDEMPOTENCY_KEY_BYTES_MAX = 255  # what clients put into one header
+WORKER_ID_BYTES_MAX = 200
+HOSTNAME_BYTES_MAX = 255
+REASON_BYTES_MAX = 1_024  # hold reason, reject reason, notes
+ERROR_BYTES_MAX = 8_192  # one error message; longer ones are cut, never refused
+BACKTRACE_BYTES_MAX = 32_768
+TAGS_COUNT_MAX = 64
+TAG_VALUE_BYTES_MAX = 1_024
+TRACE_BYTES_MAX = 2_048
+USAGE_BYTES_MAX = 4_096
+
+# --- documents ------------------------------------------------------------------------------
+PAYLOAD_BYTES_MAX = 256 * 1024  # default of --max-payload-size; also result and checkpoint
+PROGRESS_BYTES_MAX = 4_096  # rewritten on every heartbeat
+BODY_BYTES_MAX = 4 * 1024 * 1024
+BATCH_BODY_BYTES_MAX = 16 * 1024 * 1024
+HEADER_BYTES_MAX = 64 * 1024
+JSON_DEPTH_MAX = 64  # deeper documents crash naive consumers of the payload
+INLINE_BYTES_MAX = 256  # larger blobs get their own key, so that a state change stays small
+
+# --- counts ---------------------------------------------------------------------------------
+ENQUEUE_BATCH_MAX = 5_000  # one atomic command; more would stall the loop
+FETCH_COUNT_MAX = 512
+ACK_BATCH_MAX = 512
+HEARTBEAT_JOBS_MAX = 1_000
+BULK_GET_MAX = 1_000
+FETCH_QUEUES_MAX = 64
+DEPENDS_ON_MAX = 64
+CHAIN_STEPS_MAX = 64
+JOB_LIMITS_MAX = 3  # named limits of a job; with its limit_key at most four gates
+WEIGHTS_COUNT_MAX = 1_000
+ERRORS_KEPT_LAST = 50  # plus the first one
+QUEUES_MAX = 100_000  # every queue record lives in memory
+
+# --- numbers --------------------------------------------------------------------------------
+TIERS = 3
+ATTEMPTS_MAX = 1_000
+COST_MAX = 1_000_000
+WEIGHT_MAX = 10_000
+CONCURRENCY_MAX = 1_000_000
+RATE_MAX = 1_000_000_000
+SAFE_INTEGER_MAX = 2**53 - 1  # what a JavaScript client can hold
+POSITION_ORDINAL_BITS = 20  # positions drawn in one entry; position = index << 20 | ordinal
+
+# --- times, in milliseconds -----------------------------------------------------------------
+DURATION_MS_MAX = 10 * 365 * 86_400_000
+TIME_MS_MAX = 253_402_300_799_999  # 9999-12-31T23:59:59.999Z, the last instant RFC 3339 can write
+LEASE_MS_DEFAULT = 60_000
+LEASE_MS_MIN = 1_000
+LEASE_MS_MAX = 86_400_000
+FETCH_TIMEOUT_MS_DEFAULT = 30_000
+FETCH_TIMEOUT_MS_MAX = 60_000
+RETRY_BASE_MS_DEFAULT = 5_000
+RETRY_MAX_MS_DEFAULT = 600_000
+ATTEMPTS_DEFAULT = 3
+UNIQUE_PERIOD_MS_DEFAULT = 3_600_000
+IDEMPOTENCY_MS = 86_400_000
+RETENTION_MS_DEFAULT = 7 * 86_400_000
+EVENTS_MS_DEFAULT = 7 * 86_400_000
+EVENTS_COUNT_DEFAULT = 1_000_000
+AGING_STEP_MS_DEFAULT = 60_000
+
+# --- work per command, so that no single command stalls the loop ------------------------------
+SWEEP_LIMIT = 500  # jobs moved by one promote, reclaim, expire, purge or operation step
+LANE_MOVES_MAX = 32  # gated lanes a fetch may set aside before it answers `more`
+CASCADE_INLINE_MAX = 128  # dependants resolved inside the settling command; the rest in steps
+WINDOW_ITEMS = 256  # keys read ahead from an ordered index
+WINDOW_ITEMS_MAX = 4_096  # keys a window keeps before it forgets the far end
+
+# --- the pipeline -----------------------------------------------------------------------------
+ENTRY_COMMANDS_MAX = 256
+ENTRY_BYTES_MAX = 256 * 1024
+PENDING_MAX_DEFAULT = 16_384
+FETCH_INFLIGHT_MAX_DEFAULT = 64
+PARKED_MAX_DEFAULT = 20_000
