@@ -16,6 +16,7 @@ from corvo.model.view import JobView
 from corvo.storage.memory import MemoryStore
 from tests.factories import START_MS
 from tests.model.oracle import Oracle
+from tests.model.oracle_dispatch import offer_of
 from tests.model.oracle_settle import ANY
 from tests.model.oracle_state import ReferenceJob
 
@@ -29,7 +30,7 @@ class Pair:
         self.store = MemoryStore()
         self.machine = Machine(self.store)
         self.oracle = Oracle()
-        self.oracle.begin(0, START_MS)
+        self.oracle.begin(0, START_MS, [])
         self.log: list[bytes] = []
         self.states: dict[bytes, int] = {}
 
@@ -48,7 +49,9 @@ class Pair:
         applied = self.machine.apply(index, raw, entry)
         problems = [f"fault in command {n}: {text}" for n, text in applied.faults]
         assert not problems, "\n".join(problems)
-        self.oracle.begin(index, now_ms)
+        events = [] if applied.events is None else applied.events.events
+        expired = [event.job for event in events if event.type == e.EXPIRED]
+        self.oracle.begin(index, now_ms, expired)
         assert len(applied.outcomes) == len(commands)
         for position, command in enumerate(commands):
             found = self.oracle.apply(command, applied.outcomes[position])
@@ -117,12 +120,10 @@ class Pair:
 
     def compare_claimable(self) -> list[str]:
         """Whatever may be claimed now must be within the bound that parked fetches rely on."""
-        from tests.model.oracle_dispatch import runnable_heads
-
         problems = list[str]()
         for name in self.oracle.world.queues:
             bound, _ = self.machine.claimable(0, name, self.now_ms)
-            if not bound and runnable_heads(self.oracle.world, name):
+            if not bound and offer_of(self.oracle.world, name).is_sure:
                 problems.append(f"queue {name} has runnable jobs but claimable says none")
         return problems
 
@@ -131,11 +132,18 @@ class Pair:
         problems = list[str]()
         assert block.at_ms == self.now_ms
         for event in block.events:
-            if event.type in STATE_AFTER:
+            due_ms = (event.data or {}).get("due_ms", 0)
+            if event.type in (e.RETRYING, e.SNOOZED) and due_ms <= block.at_ms:
+                self.states[event.job] = j.PENDING
+            elif event.type in STATE_AFTER:
                 self.states[event.job] = STATE_AFTER[event.type]
             elif event.type in (e.DELETED, e.PURGED) and event.job:
                 self.states.pop(event.job, None)
-        for job in self.oracle.world.jobs.values():
+        world = self.oracle.world
+        gone = [job_id.hex() for job_id in self.states if job_id not in world.jobs]
+        if gone:
+            problems.append(f"removed without an event: {gone}")
+        for job in world.jobs.values():
             if not job.is_doomed and self.states.get(job.id) != job.state:
                 names = [e.EVENT_NAMES[x.type] for x in block.events if x.job == job.id]
                 state = j.STATE_NAMES[job.state]

@@ -19,6 +19,7 @@ from tests.model import oracle_produce as produce
 from tests.model import oracle_queues as queues
 from tests.model import oracle_sweep as sweep
 from tests.model import oracle_work as work
+from tests.model.oracle_settle import spread
 from tests.model.oracle_state import ANSWER_IS_FREE, World
 
 HANDLERS: dict[type[Any], Callable[[World, Any], object]] = {
@@ -62,21 +63,22 @@ class Oracle:
     def __init__(self, ns: int = 0) -> None:
         self.world = World(ns)
 
-    def begin(self, index: int, now_ms: int) -> None:
-        """Start an entry."""
+    def begin(self, index: int, now_ms: int, expired: list[bytes]) -> None:
+        """Start an entry; `expired` are the jobs its events say ran out of time, in order."""
         assert now_ms >= self.world.now_ms
+        self.world.expired = expired
         self.world.index, self.world.now_ms = index, now_ms
 
     def apply(self, command: c.Command, given: o.Outcome) -> list[str]:
         """Do one command; return how the machine's answer differs from the right one."""
-        if isinstance(command, c.FetchJobs):
-            if not isinstance(given, o.Fetched):
-                return [f"fetch answered {given!r}"]
-            return dispatch.fetch(self.world, command, given)
-        expected = HANDLERS[type(command)](self.world, command)
-        if expected is ANSWER_IS_FREE:
-            return []
-        return differences(expected, given)
+        try:
+            if isinstance(command, c.FetchJobs):
+                assert isinstance(given, o.Fetched), given
+                return dispatch.fetch(self.world, command, given)
+            expected = HANDLERS[type(command)](self.world, command)
+        finally:
+            spread(self.world)
+        return [] if expected is ANSWER_IS_FREE else differences(expected, given)
 
 
 def differences(expected: object, given: object) -> list[str]:

@@ -1,12 +1,14 @@
 """Which job may be handed out next: the gates and the order, by looking at every job each time."""
 
+from dataclasses import dataclass
+
 from corvo.model.command import FetchJobs
-from corvo.model.job import ACTIVE, END_OPEN
+from corvo.model.job import ACTIVE, DEAD, END_OPEN
 from corvo.model.outcome import Claim, Fetched
 from corvo.model.queue import TOTAL_STARTED, Rate
-from tests.model.oracle_settle import release_lock_at_start
+from tests.model.oracle_settle import release_lock_at_start, settle
 from tests.model.oracle_state import (
-    THOUSANDTHS,
+    TOKEN,
     Bucket,
     ReferenceJob,
     ReferenceQueue,
@@ -14,81 +16,115 @@ from tests.model.oracle_state import (
     lease_of,
 )
 
-Rank = tuple[int, int]
+@dataclass
+class Offer:
+    """What a queue may hand out next: one of `jobs`; perhaps nothing unless it is sure."""
+
+    jobs: list[ReferenceJob]
+    is_sure: bool
+    distance: int = 0  # from where the rotation starts
 
 
 def fetch(world: World, command: FetchJobs, given: Fetched) -> list[str]:
     """Follow the machine claim by claim; return what it did that the rules do not allow."""
     rotation = command.rotation
     for claim in given.claims:
-        queue, allowed = choices(world, command, rotation)
+        expire_heads(world, command)
+        allowed, _ = choices(world, command, rotation)
         if claim.spec.id not in {job.id for job in allowed}:
-            names = [job.spec.id.hex() for job in allowed]
-            return [f"claimed {claim.spec.id.hex()} of {claim.queue}; allowed: {names} of {queue}"]
-        job = world.jobs[claim.spec.id]
-        problems = start(world, job, command, claim)
+            names = [job.id.hex() for job in allowed]
+            return [f"claimed {claim.spec.id.hex()} of {claim.queue}; allowed: {names}"]
+        problems = start(world, world.jobs[claim.spec.id], command, claim)
         if problems:
             return problems
-        rotation = command.queues.index(job.queue) + 1
+        rotation += 1
     if len(given.claims) > command.count:
         return [f"{len(given.claims)} claims, {command.count} asked"]
-    if len(given.claims) < command.count and not given.more:
-        queue, allowed = choices(world, command, rotation)
-        if allowed:
-            return [f"not handed out: {[job.spec.id.hex() for job in allowed]} of {queue}"]
+    if len(given.claims) < command.count:
+        expire_heads(world, command)
+        allowed, is_sure = choices(world, command, rotation)
+        if is_sure and not given.more:
+            return [f"not handed out: {[job.id.hex() for job in allowed]}"]
     return []
 
 
-def choices(world: World, command: FetchJobs, rotation: int) -> tuple[str, list[ReferenceJob]]:
-    """Return the queue that is next and the jobs of it that may be.
-
-    One job, unless the queue has groups: which group is next is a matter of fairness and judged over
-    many claims, so the best job of every group is allowed.
-    """
-    best: tuple[int, int, str, list[ReferenceJob]] | None = None
-    names = list(dict.fromkeys(command.queues))
-    for position, name in enumerate(names):
-        heads = runnable_heads(world, name)
-        if not heads:
+def expire_heads(world: World, command: FetchJobs) -> None:
+    """A fetch that meets a job whose time is over ends it; which ones it met, its events say."""
+    for job_id in list(world.expired):
+        job = world.jobs.get(job_id)
+        if job is None or job.queue not in command.queues:
             continue
-        distance = (position - rotation) % len(names)
-        tier = min(rank(world, job)[0] for job in heads)
-        if best is None or (tier, distance) < best[:2]:
-            best = (tier, distance, name, [j for j in heads if rank(world, j)[0] == tier])
-    if best is None:
-        return "", []
-    _, _, name, heads = best
+        if job.is_ready and job.is_expired(world.now_ms):
+            world.expired.remove(job_id)
+            settle(world, job, DEAD, reason="expired")
+
+
+def choices(world: World, command: FetchJobs, rotation: int) -> tuple[list[ReferenceJob], bool]:
+    """Return the jobs that may be next, and whether one of them must be.
+
+    Tiers are compared across the listed queues, rotation decides among equals. One job is allowed
+    unless a queue has groups: which group is next is a matter of fairness, judged over many claims.
+    """
+    names = [name for name in dict.fromkeys(command.queues) if name in world.queues]
+    offers: list[Offer] = []
+    for position, name in enumerate(names):
+        offer = offer_of(world, name)
+        offer.distance = (position - rotation) % len(names)
+        offers.append(offer)
+    allowed: list[ReferenceJob] = []
+    for offer in offers:
+        for job in offer.jobs:
+            key = (job.tier, offer.distance)
+            if all(may_be_behind(other, key) for other in offers if other is not offer):
+                allowed.append(job)
+    return allowed, any(offer.is_sure for offer in offers)
+
+
+def may_be_behind(offer: Offer, key: tuple[int, int]) -> bool:
+    """Whether a queue may offer nothing, or something that comes later."""
+    return not offer.is_sure or any((job.tier, offer.distance) > key for job in offer.jobs)
+
+
+def offer_of(world: World, name: str) -> Offer:
+    """Return what a queue may hand out next."""
+    queue = world.queues[name]
+    heads = runnable_heads(world, name)
+    if queue.is_reindexing:
+        return Offer(heads, is_sure=False)
     groups: dict[str, ReferenceJob] = {}
-    for job in sorted(heads, key=lambda j: rank(world, j)):
+    for job in sorted(heads, key=lambda job: rank(world, job)):
         groups.setdefault(job.spec.group, job)
-    return name, list(groups.values())
+    best = list(groups.values())
+    if not queue.settings.aging_ms:
+        best = [job for job in best if job.tier == min(x.tier for x in best)]
+    rate = queue.settings.rate
+    if rate is None:
+        return Offer(best, is_sure=bool(best))
+    # The queue's own bucket is asked last, by the job whose turn it is.
+    paid = [job for job in best if has_tokens(queue.bucket, rate, job, world.now_ms)]
+    return Offer(paid, is_sure=bool(paid) and len(paid) == len(best))
 
 
-def rank(world: World, job: ReferenceJob) -> Rank:
+def rank(world: World, job: ReferenceJob) -> tuple[int, int, bytes]:
     """Return what a job is ordered by within its queue, lowest first."""
     aging_ms = world.queues[job.queue].settings.aging_ms
     if aging_ms:
-        return 0, job.ready_ms + job.tier * aging_ms
-    return job.tier, job.order
+        return job.ready_ms + job.tier * aging_ms, 0, job.id
+    return job.tier, job.order, job.id
 
 
 def runnable_heads(world: World, name: str) -> list[ReferenceJob]:
     """Return the first job of every lane of a queue that no gate stops."""
-    queue = world.queues.get(name)
-    if queue is None or queue.paused:
-        return []
+    queue = world.queues[name]
     most = queue.settings.max_concurrency
-    if most and world.active(name) >= most:
+    if queue.paused or (most and world.active(name) >= most):
         return []
     lanes: dict[object, ReferenceJob] = {}
     ready = [job for job in world.jobs.values() if job.queue == name and job.is_ready]
-    for job in sorted(ready, key=lambda j: (rank(world, j), j.order)):
-        lanes.setdefault(job.lane, job)
-    rate = queue.settings.rate
-    heads = list(lanes.values())
-    if rate is not None:
-        heads = [job for job in heads if has_tokens(queue.bucket, rate, job, world.now_ms)]
-    return [job for job in heads if passes_gates(world, queue, job)]
+    ready = [job for job in ready if not job.is_expired(world.now_ms)]
+    for job in sorted(ready, key=lambda job: rank(world, job)):
+        lanes.setdefault(job.id if queue.is_reindexing else job.lane, job)
+    return [job for job in lanes.values() if passes_gates(world, queue, job)]
 
 
 def passes_gates(world: World, queue: ReferenceQueue, job: ReferenceJob) -> bool:
@@ -116,8 +152,8 @@ def passes_gates(world: World, queue: ReferenceQueue, job: ReferenceJob) -> bool
 
 def has_tokens(bucket: Bucket | None, rate: Rate, job: ReferenceJob, now_ms: int) -> bool:
     """Whether a bucket pays for a job; a cost above the burst needs a full bucket."""
-    level = rate.burst * THOUSANDTHS if bucket is None else bucket.level(rate, now_ms)
-    return level >= min(job.spec.cost, rate.burst) * THOUSANDTHS
+    level = rate.burst * TOKEN if bucket is None else bucket.level(rate, now_ms)
+    return level >= min(job.spec.cost, rate.burst) * TOKEN
 
 
 def used_by_key(world: World, queue: ReferenceQueue, key: str) -> int:
@@ -133,8 +169,8 @@ def used_by_limit(world: World, name: str) -> int:
 
 def pay(bucket: Bucket | None, rate: Rate, job: ReferenceJob, now_ms: int) -> Bucket:
     """Take the cost of a job out of a bucket."""
-    level = rate.burst * THOUSANDTHS if bucket is None else bucket.level(rate, now_ms)
-    return Bucket(level - min(job.spec.cost, rate.burst) * THOUSANDTHS, now_ms)
+    level = rate.burst * TOKEN if bucket is None else bucket.level(rate, now_ms)
+    return Bucket(level - job.spec.cost * TOKEN, now_ms)
 
 
 def start(world: World, job: ReferenceJob, command: FetchJobs, claim: Claim) -> list[str]:
@@ -168,6 +204,6 @@ def start(world: World, job: ReferenceJob, command: FetchJobs, claim: Claim) -> 
         problems.append("claim carries another checkpoint or creation time")
     if not previous < claim.token < 1 << 53 or claim.token >> 20 != world.index:
         problems.append(f"token {claim.token} does not rise from {previous}")
-    if claim.spec.payload != job.spec.payload and not job.spec.parent_id:
+    if job.spec.payload != claim.spec.payload and job.spec.chain is None:
         problems.append("claim carries another payload")
     return problems

@@ -5,7 +5,7 @@ from corvo.model import job as j
 from corvo.model import outcome as o
 from tests.model import oracle_settle as ending
 from tests.model.oracle_state import ReferenceJob, World, refuse
-from tests.model.oracle_work import end_early, keep
+from tests.model.oracle_work import keep
 
 UNSTARTED = (j.PENDING, j.SCHEDULED, j.RETRYING, j.HELD)
 
@@ -44,11 +44,11 @@ def run_again(world: World, job: ReferenceJob) -> None:
     """Bring a settled job back: new run, its lock, its batch while that is open."""
     job.run += 1
     job.cancel_ms, job.finished_ms, job.settled_order = 0, 0, 0
-    job.dead_reason, job.result = "", None
+    job.dead_reason, job.hold_reason, job.result = "", "", None
     if job.spec.expire_after_ms:
         job.expire_ms = world.now_ms + job.spec.expire_after_ms
     before = job.state
-    ending.make_pending(job, world.now_ms)
+    ending.make_pending(job)
     ending.take_lock(world, job)
     rejoin(world, job, before)
 
@@ -56,6 +56,9 @@ def run_again(world: World, job: ReferenceJob) -> None:
 def rejoin(world: World, job: ReferenceJob, before: int) -> None:
     """Count the job as unsettled member again while its batch is open."""
     batch = None if job.spec.batch_id is None else world.batches.get(job.spec.batch_id)
+    if not job.is_counted:
+        return
+    job.is_counted = False
     if batch is None or batch.finished_ms:
         return
     job.is_member = True
@@ -77,10 +80,9 @@ def retry_job(world: World, command: c.RetryJob) -> o.Outcome:
         if refused is not None:
             return refused
         run_again(world, job)
+        job.attempt, job.max_attempts = 0, max(1, job.spec.retry.max_attempts)
     else:
-        job.run += 1
-        ending.make_pending(job, world.now_ms)
-    job.attempt = 0
+        ending.make_pending(job)
     return o.JobChanged("retried", job.state)
 
 
@@ -109,7 +111,10 @@ def move_job(world: World, command: c.MoveJob) -> o.Outcome:
             return refused
         world.locks.pop(ending.lock_key(job))
     world.queue(command.queue)
-    job.queue = command.queue
+    if job.queue != command.queue:
+        job.queue, job.order = command.queue, world.draw_order()
+        if job.is_settled:
+            job.settled_order, job.settled_ms = world.draw_order(), world.now_ms
     if lock is not None:
         world.locks[ending.lock_key(job)] = lock
     if command.reset_attempts:
@@ -159,8 +164,6 @@ def hold_job(world: World, command: c.HoldJob) -> o.Outcome:
     keep(job, command)
     if job.state == j.ACTIVE:
         job.ended = j.END_TAKEN
-        if end_early(world, job):
-            return o.JobChanged(j.STATE_NAMES[job.state], job.state)
     ending.set_hold(world, job, command.reason, command.timeout_ms, command.timeout_action)
     return o.JobChanged("held", j.HELD)
 
@@ -170,8 +173,17 @@ def approve_job(world: World, command: c.ApproveJob) -> o.Outcome:
     job = find(world, command.id, (j.HELD,))
     if isinstance(job, o.Rejected):
         return job
-    ending.make_pending(job, world.now_ms)
-    return o.JobChanged("approved", j.PENDING)
+    release_hold(world, job)
+    return o.JobChanged("approved", job.state)
+
+
+def release_hold(world: World, job: ReferenceJob) -> None:
+    """End a hold in favour of the job; one that was being cancelled when held is cancelled now."""
+    job.hold_reason = ""
+    if job.cancel_ms:
+        ending.settle(world, job, j.CANCELLED)
+    else:
+        ending.make_pending(job)
 
 
 def reject_job(world: World, command: c.RejectJob) -> o.Outcome:
@@ -179,5 +191,6 @@ def reject_job(world: World, command: c.RejectJob) -> o.Outcome:
     job = find(world, command.id, (j.HELD,))
     if isinstance(job, o.Rejected):
         return job
-    ending.settle(world, job, j.DEAD, reason="rejected")
+    reason = f"rejected: {command.reason}" if command.reason else "rejected"
+    ending.settle(world, job, j.DEAD, reason=reason)
     return o.JobChanged("rejected", j.DEAD)

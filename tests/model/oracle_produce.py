@@ -37,8 +37,6 @@ def refusal(world: World, spec: j.Spec, siblings: set[bytes]) -> o.Rejected | No
     most = 0 if queue is None else queue.settings.max_payload
     if most and len(spec.payload) > most:
         return refuse(o.PAYLOAD_TOO_LARGE)
-    if spec.id in world.jobs:
-        return refuse(o.INVALID_STATE)
     for parent_id in spec.depends_on:
         if world.job(parent_id) is None and parent_id not in siblings:
             return refuse(o.DEPENDENCY_NOT_FOUND)
@@ -52,9 +50,9 @@ def accept(world: World, spec: j.Spec, *, is_member: bool) -> o.Enqueued | o.Dup
         if lock is not None:
             return duplicate(world, spec, lock.owner)
         world.locks.pop((spec.queue, spec.unique.key), None)
+    if spec.chain is not None:
+        world.chains[spec.chain.id] = spec
     job = ending.admit(world, spec, is_member=is_member)
-    if not job.is_settled:
-        ending.take_lock(world, job)
     return o.Enqueued(job.id, job.state)
 
 
@@ -62,7 +60,7 @@ def duplicate(world: World, spec: j.Spec, owner_id: bytes) -> o.Duplicate:
     """Answer for a taken key; mode replace swaps the payload of an owner that never started."""
     owner = world.jobs[owner_id]
     assert spec.unique is not None
-    is_replaced = spec.unique.mode == j.UNIQUE_REPLACE and owner.attempt == 0
+    is_replaced = spec.unique.mode == j.UNIQUE_REPLACE and owner.attempt == 0 and owner.run == 0
     is_replaced = is_replaced and owner.state in (j.PENDING, j.SCHEDULED, j.HELD)
     if is_replaced:
         owner.spec = msgspec.structs.replace(owner.spec, payload=spec.payload)
@@ -102,14 +100,20 @@ def enqueue_batch(world: World, command: c.EnqueueBatch) -> o.Outcome:
             total=0,
             callback_queue=batch.callback_queue,
             callback_payload=batch.callback_payload,
+            is_filling=True,
         )
     results: list[o.Enqueued | o.Duplicate] = []
+    owners: dict[bytes, bytes] = {}  # a sibling that was a duplicate stands for its owner
     for spec in command.specs:
-        if batch is not None:
-            spec = msgspec.structs.replace(spec, batch_id=batch.id)
-        results.append(accept(world, spec, is_member=batch is not None))
+        parents = tuple(owners.get(parent, parent) for parent in spec.depends_on)
+        batch_id = spec.batch_id if batch is None else batch.id
+        known = msgspec.structs.replace(spec, depends_on=parents, batch_id=batch_id)
+        answer = accept(world, known, is_member=batch is not None)
+        owners[spec.id] = answer.id
+        results.append(answer)
     if batch is not None:
         world.batches[batch.id].total = sum(isinstance(r, o.Enqueued) for r in results)
+        world.batches[batch.id].is_filling = False
         ending.maybe_finish_batch(world, batch.id)
     answer = o.BatchEnqueued(results, None if batch is None else batch.id)
     remember(world, command.idempotency, answer)

@@ -14,14 +14,14 @@ CLEARED = (j.PENDING, j.SCHEDULED, j.RETRYING)
 def pause_queue(world: World, command: c.PauseQueue) -> o.Outcome:
     """Hand out nothing."""
     world.queue(command.queue).paused = True
-    return o.QueueChanged("paused")
+    return o.QueueChanged("paused", active=world.active(command.queue))
 
 
 def resume_queue(world: World, command: c.ResumeQueue) -> o.Outcome:
     """Hand out again."""
     queue = world.queue(command.queue)
     queue.paused = queue.draining = False
-    return o.QueueChanged("resumed")
+    return o.QueueChanged("resumed", active=world.active(command.queue))
 
 
 def drain_queue(world: World, command: c.DrainQueue) -> o.Outcome:
@@ -46,17 +46,20 @@ def clear_queue(world: World, command: c.ClearQueue) -> o.Outcome:
     if command.queue not in world.queues:
         return refuse(o.NOT_FOUND)
     removed = doom(world, command.queue, CLEARED)
-    operation_id = command.operation_id if removed else b""
-    return o.QueueChanged("cleared", removed=removed, operation_id=operation_id)
+    active = world.active(command.queue)
+    return o.QueueChanged("cleared", active, removed, command.operation_id)
 
 
 def delete_queue(world: World, command: c.DeleteQueue) -> o.Outcome:
     """Remove a queue and everything in it."""
     if command.queue not in world.queues:
         return refuse(o.NOT_FOUND)
+    active = world.active(command.queue)
     removed = doom(world, command.queue, tuple(range(j.STATE_COUNT)))
     del world.queues[command.queue]
-    return o.QueueChanged("deleted", removed=removed, operation_id=command.operation_id)
+    for key in [key for key in world.locks if key[0] == command.queue]:
+        del world.locks[key]
+    return o.QueueChanged("deleted", active, removed, command.operation_id)
 
 
 def configure_queue(world: World, command: c.ConfigureQueue) -> o.Outcome:
@@ -67,18 +70,27 @@ def configure_queue(world: World, command: c.ConfigureQueue) -> o.Outcome:
         value = getattr(command.patch, name)
         if value is not UNSET:
             changed[name] = default if value is None else value
-    queue.settings = structs.replace(queue.settings, **changed)
-    return o.QueueChanged("configured")
+    old = queue.settings
+    queue.settings = new = structs.replace(old, **changed)
+    if new.rate != old.rate:
+        queue.bucket = None
+    before = (old.aging_ms, old.key_concurrency, old.key_rate)
+    has_pending = world.counts(command.queue)[j.PENDING] > 0
+    if has_pending and before != (new.aging_ms, new.key_concurrency, new.key_rate):
+        queue.is_reindexing = True
+    return o.QueueChanged("ok", active=world.active(command.queue))
 
 
 def set_limit(world: World, command: c.SetLimit) -> o.Outcome:
     """Create or replace a named limit."""
     world.limits[command.name] = Limit(command.name, command.max, command.rate, world.now_ms)
-    return o.LimitChanged("set")
+    world.buckets.pop(("", command.name), None)
+    return o.LimitChanged("ok")
 
 
 def delete_limit(world: World, command: c.DeleteLimit) -> o.Outcome:
     """Remove a named limit."""
     if world.limits.pop(command.name, None) is None:
         return refuse(o.NOT_FOUND)
+    world.buckets.pop(("", command.name), None)
     return o.LimitChanged("deleted")

@@ -39,7 +39,6 @@ def admit(world: World, spec: Spec, *, is_member: bool) -> ReferenceJob:
         order=world.draw_order(),
         created_ms=world.now_ms,
         max_attempts=max(1, spec.retry.max_attempts),
-        ready_ms=starts_ms,
         checkpoint=spec.checkpoint,
         expire_ms=starts_ms + spec.expire_after_ms if spec.expire_after_ms else 0,
         is_member=is_member,
@@ -50,6 +49,7 @@ def admit(world: World, spec: Spec, *, is_member: bool) -> ReferenceJob:
     elif spec.scheduled_ms > world.now_ms:
         job.state, job.due_ms = SCHEDULED, spec.scheduled_ms
     world.jobs[spec.id] = job
+    take_lock(world, job)
     failed = False
     for parent_id in dict.fromkeys(spec.depends_on):
         parent = world.jobs[parent_id]
@@ -66,16 +66,15 @@ def set_hold(world: World, job: ReferenceJob, reason: str, timeout_ms: int, acti
     """Set a job aside; the clock of its time-out starts now."""
     job.state, job.due_ms = HELD, 0
     job.hold_reason, job.hold_action = reason, action
-    job.hold_until_ms = world.now_ms + timeout_ms if timeout_ms and action else 0
+    job.hold_until_ms = world.now_ms + timeout_ms if timeout_ms else 0
 
 
 def dependency_failed(world: World, job: ReferenceJob) -> None:
     """Do to a dependant what it asked for in case a parent fails."""
     if job.spec.on_dependency_failure == DEPENDENCY_FAIL:
-        job.waiting.clear()
         settle(world, job, DEAD, reason="dependency_failed")
     elif job.spec.on_dependency_failure == DEPENDENCY_HOLD and job.state != HELD:
-        set_hold(world, job, "dependency_failed", 0, 0)
+        job.state, job.due_ms, job.hold_reason = HELD, 0, "dependency_failed"
 
 
 def settle(
@@ -86,7 +85,7 @@ def settle(
     queue = world.queues.get(job.queue)
     job.state = CANCELLED if ending == DELETED else ending
     job.finished_ms, job.due_ms, job.hold_until_ms = world.now_ms, 0, 0
-    job.settled_order = world.draw_order()
+    job.settled_order, job.settled_ms = world.draw_order(), world.now_ms
     if ending == DEAD:
         job.dead_reason = reason
     if queue is not None and ending in (COMPLETED, DEAD):
@@ -95,9 +94,10 @@ def settle(
     if job.spec.chain is not None:
         follow_chain(world, job, ending, is_exit=is_exit)
     if job.is_member:
-        job.is_member = False
+        job.is_member, job.is_counted = False, True
         count_member(world, job, ending)
-    tell_dependants(world, job, is_success=ending == COMPLETED)
+    job.waiting.clear()
+    world.cascade.append((job.id, ending == COMPLETED))
 
 
 # --- unique -----------------------------------------------------------------------------------
@@ -122,15 +122,15 @@ def live_lock(world: World, queue: str, key: str) -> ReferenceLock | None:
     lock = world.locks.get((queue, key))
     if lock is None:
         return None
-    owner = world.jobs.get(lock.owner)
-    if lock.mode == UNIQUE_WINDOW and (owner is None or owner.is_settled):
-        return lock if world.now_ms < lock.expires_ms else None
+    owner = world.jobs[lock.owner]
+    if owner.is_doomed or (owner.is_settled and lock.expires_ms <= world.now_ms):
+        return None
     return lock
 
 
 def take_lock(world: World, job: ReferenceJob) -> None:
     """Make a job the owner of its key."""
-    if job.spec.unique is not None:
+    if job.spec.unique is not None and owned_lock(world, job) is None:
         unique = job.spec.unique
         expires_ms = world.now_ms + unique.period_ms
         world.locks[lock_key(job)] = ReferenceLock(job.id, unique.mode, expires_ms)
@@ -202,21 +202,21 @@ def start_step(
         return
     old, chain = job.spec, job.spec.chain
     assert chain is not None
+    first = world.chains.setdefault(chain.id, old)
     spec = Spec(
         id=ids.derive_id(job.id, job.run, *step_purpose(position)),
         ns=old.ns,
         queue=step.queue,
         payload=merge(step.payload, added),
-        tier=old.tier if step.tier is None else step.tier,
-        retry=old.retry if step.retry is None else step.retry,
-        tags=old.tags if step.tags is None else step.tags,
-        group=old.group if step.group is None else step.group,
-        limit_key=old.limit_key if step.limit_key is None else step.limit_key,
-        limits=old.limits if step.limits is None else step.limits,
-        cost=old.cost if step.cost is None else step.cost,
-        parent_id=job.id,
+        tier=first.tier if step.tier is None else step.tier,
+        retry=first.retry if step.retry is None else step.retry,
+        tags=first.tags if step.tags is None else step.tags,
+        group=first.group if step.group is None else step.group,
+        limit_key=first.limit_key if step.limit_key is None else step.limit_key,
+        limits=first.limits if step.limits is None else step.limits,
+        cost=first.cost if step.cost is None else step.cost,
         chain=type(chain)(chain.id, chain.steps, chain.on_failure, chain.on_exit, position),
-        batch_id=old.batch_id,
+        batch_id=old.batch_id if job.is_member and position >= 0 else None,
         trace=old.trace,
     )
     is_member = job.is_member and position >= 0
@@ -227,7 +227,7 @@ def start_step(
 
 def step_purpose(position: int) -> tuple[str, int]:
     """Name purpose and ordinal of the identifier of a step."""
-    return "chain", position
+    return ("step", position) if position >= 0 else ("handler", -position)
 
 
 # --- batches ----------------------------------------------------------------------------------
@@ -249,7 +249,7 @@ def count_member(world: World, job: ReferenceJob, ending: int) -> None:
 def maybe_finish_batch(world: World, batch_id: bytes) -> None:
     """Close a batch without unsettled members and enqueue its callback, once."""
     batch = world.batches[batch_id]
-    if batch.finished_ms or world.pending_members(batch_id):
+    if batch.finished_ms or batch.is_filling or world.pending_members(batch_id):
         return
     batch.finished_ms = world.now_ms
     if not batch.callback_queue:
@@ -275,19 +275,18 @@ def maybe_finish_batch(world: World, batch_id: bytes) -> None:
 # --- dependencies -----------------------------------------------------------------------------
 
 
-def tell_dependants(world: World, parent: ReferenceJob, *, is_success: bool) -> None:
-    """Resolve every job that waits for this one, in the order they were enqueued."""
-    waiting = [j for j in world.jobs.values() if parent.id in j.waiting and not j.is_settled]
-    assert len(waiting) <= limits.CASCADE_INLINE_MAX
-    for job in sorted(waiting, key=lambda j: j.order):
-        if parent.id not in job.waiting or job.is_settled:
-            continue  # settled by a deeper level of this cascade
-        job.waiting.remove(parent.id)
-        if not is_success:
-            dependency_failed(world, job)
+def spread(world: World) -> None:
+    """Tell the dependants of every job that ended in this command, nearest first."""
+    while world.cascade:
+        parent_id, is_success = world.cascade.pop(0)
+        waiting = [job for job in world.jobs.values() if parent_id in job.waiting]
+        assert len(waiting) <= limits.CASCADE_INLINE_MAX
+        for job in sorted(waiting, key=lambda job: job.id):
+            job.waiting.remove(parent_id)
+            if not is_success and not job.is_doomed:
+                dependency_failed(world, job)
 
 
-def make_pending(job: ReferenceJob, now_ms: int) -> None:
+def make_pending(job: ReferenceJob) -> None:
     """Put a job back in line, at the place it had."""
-    job.state, job.due_ms, job.ready_ms = PENDING, 0, now_ms
-    job.hold_until_ms = 0
+    job.state, job.due_ms, job.hold_until_ms = PENDING, 0, 0

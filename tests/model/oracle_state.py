@@ -7,21 +7,21 @@ from corvo.model.job import ACTIVE, END_OPEN, HOLD_NONE, PENDING, SETTLED, STATE
 from corvo.model.outcome import Ended, Rejected
 from corvo.model.queue import DEFAULT_SETTINGS, Limit, Rate, Settings
 
-THOUSANDTHS = 1_000
+TOKEN = 1_000_000  # a token, in the millionths that buckets count
 ANSWER_IS_FREE = object()  # the specification does not fix this outcome; its effects are compared
 
 
 @dataclass
 class Bucket:
-    """A token bucket; `tokens` in thousandths, as they stood at `at_ms`."""
+    """A token bucket as it stood at `at_ms`; below zero after a job that cost more than the burst."""
 
     tokens: int
     at_ms: int
 
     def level(self, rate: Rate, now_ms: int) -> int:
         """Return the tokens there are now, without touching anything."""
-        gained = (now_ms - self.at_ms) * rate.rate * THOUSANDTHS // rate.period_ms
-        return min(self.tokens + gained, rate.burst * THOUSANDTHS)
+        gained = (now_ms - self.at_ms) * rate.rate * TOKEN // rate.period_ms
+        return min(self.tokens + gained, rate.burst * TOKEN)
 
 
 @dataclass
@@ -43,10 +43,10 @@ class ReferenceJob:
     lease_ms: int = 0
     lease_until_ms: int = 0
     due_ms: int = 0
-    ready_ms: int = 0
     started_ms: int = 0
     finished_ms: int = 0
     settled_order: int = 0
+    settled_ms: int = 0  # since when it is listed among the settled jobs of its queue
     worker: str = ""
     checkpoint: bytes | None = None
     result: bytes | None = None
@@ -61,8 +61,8 @@ class ReferenceJob:
     hold_reason: str = ""
     dead_reason: str = ""
     is_member: bool = False
+    is_counted: bool = False  # its ending was counted in its batch
     is_doomed: bool = False  # cleared or deleted with its queue; settled by a later step
-    doomed_state: int = -1
 
     @property
     def id(self) -> bytes:
@@ -78,6 +78,15 @@ class ReferenceJob:
     def is_ready(self) -> bool:
         """Whether only gates stand between it and a worker."""
         return self.state == PENDING and not self.waiting and not self.is_doomed
+
+    @property
+    def ready_ms(self) -> int:
+        """Since when it might have run: what aging counts from."""
+        return max(self.created_ms, self.spec.scheduled_ms)
+
+    def is_expired(self, now_ms: int) -> bool:
+        """Whether its time to live is over."""
+        return 0 < self.expire_ms <= now_ms
 
     @property
     def remaining(self) -> int:
@@ -99,6 +108,7 @@ class ReferenceQueue:
     draining: bool = False
     settings: Settings = DEFAULT_SETTINGS
     bucket: Bucket | None = None
+    is_reindexing: bool = False  # settings changed; until `StepOperations` the order may be mixed
     totals: list[int] = field(default_factory=lambda: [0] * 5)
 
 
@@ -124,6 +134,7 @@ class ReferenceBatch:
     callback_payload: bytes | None = None
     callback_id: bytes | None = None
     finished_ms: int = 0
+    is_filling: bool = False  # its members are still being accepted
 
 
 @dataclass
@@ -145,6 +156,9 @@ class World:
     remembered: dict[str, tuple[bytes, int, object]] = field(
         default_factory=dict[str, tuple[bytes, int, object]]
     )
+    chains: dict[bytes, Spec] = field(default_factory=dict[bytes, Spec])  # first job of each
+    expired: list[bytes] = field(default_factory=list[bytes])  # by events of this entry
+    cascade: list[tuple[bytes, bool]] = field(default_factory=list[tuple[bytes, bool]])
 
     def draw_order(self) -> int:
         """Return the next place in line."""

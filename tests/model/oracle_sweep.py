@@ -9,7 +9,7 @@ from corvo.model import job as j
 from corvo.model import outcome as o
 from corvo.model.queue import TOTAL_FAILED
 from tests.model import oracle_settle as ending
-from tests.model.oracle_operate import remove
+from tests.model.oracle_operate import release_hold, remove
 from tests.model.oracle_state import ANSWER_IS_FREE, ReferenceJob, World
 from tests.model.oracle_work import end_early
 
@@ -20,8 +20,11 @@ def promote_jobs(world: World, command: c.PromoteJobs) -> object:
     due = [job for job in world.jobs.values() if job.state in states and not job.is_doomed]
     due = [job for job in due if job.due_ms <= world.now_ms]
     assert len(due) < command.limit
-    for job in due:
-        ending.make_pending(job, world.now_ms)
+    for job in sorted(due, key=lambda job: (job.due_ms, job.id)):
+        if job.is_expired(world.now_ms):
+            ending.settle(world, job, j.DEAD, reason="expired")
+        else:
+            ending.make_pending(job)
     return o.Swept(len(due))
 
 
@@ -37,7 +40,7 @@ def reclaim_leases(world: World, command: c.ReclaimLeases) -> object:
         if end_early(world, job):
             continue
         if job.remaining:
-            ending.make_pending(job, world.now_ms)
+            ending.make_pending(job)
         else:
             ending.settle(world, job, j.DEAD, reason="lease_expired")
     return ANSWER_IS_FREE
@@ -62,7 +65,9 @@ def fire_deadlines(world: World, command: c.FireDeadlines) -> object:
         elif job.state == j.HELD and job.hold_action == j.HOLD_CANCEL:
             ending.settle(world, job, j.CANCELLED)
         elif job.state == j.HELD and job.hold_action == j.HOLD_APPROVE:
-            ending.make_pending(job, world.now_ms)
+            release_hold(world, job)
+        else:
+            job.hold_until_ms = 0
     for key, lock in list(world.locks.items()):
         if ending.live_lock(world, *key) is None and lock.expires_ms <= world.now_ms:
             del world.locks[key]
@@ -78,7 +83,7 @@ def purge_settled(world: World, command: c.PurgeSettled) -> object:
         settled.sort(key=lambda job: -job.settled_order)
         kept = len(settled) if settings.retention_count is None else settings.retention_count
         for position, job in enumerate(settled):
-            if position >= kept or job.finished_ms + keep_ms <= world.now_ms:
+            if position >= kept or job.settled_ms + keep_ms <= world.now_ms:
                 remove(world, job)
     return ANSWER_IS_FREE
 
@@ -95,6 +100,8 @@ def step_operations(world: World, command: c.StepOperations) -> object:
     for job in sorted(doomed, key=lambda job: job.order):
         if job.id in world.jobs:
             remove(world, job)
+    for queue in world.queues.values():
+        queue.is_reindexing = False
     return ANSWER_IS_FREE
 
 

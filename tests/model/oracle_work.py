@@ -26,21 +26,20 @@ def holder(world: World, command: Any) -> ReferenceJob | o.Outcome:
     if command.token and command.token == job.token and job.ended == END_OF[type(command)]:
         assert job.answer is not None
         return job.answer
-    if command.token and command.token != job.token:
-        return refuse(o.LEASE_LOST, job)
+    refused = stranger(world, job, command.token)
+    return job if refused is None else refused
+
+
+def stranger(world: World, job: ReferenceJob, token: int) -> o.Rejected | None:
+    """Refuse who does not have the lease: a stale token, or none where one is needed."""
+    if token:
+        is_holder = job.state == j.ACTIVE and token == job.token
+        return None if is_holder else refuse(o.LEASE_LOST, job)
     if job.state != j.ACTIVE:
-        lost = command.token and job.ended in (j.END_LOST, j.END_TAKEN)
-        return refuse(o.LEASE_LOST if lost else o.NOT_ACTIVE, job)
-    if not command.token and not may_omit_token(world, job):
-        return refuse(o.LEASE_LOST, job)
-    return job
-
-
-def may_omit_token(world: World, job: ReferenceJob) -> bool:
-    """A bare call works while the lease is live, unless the queue requires tokens."""
+        return refuse(o.NOT_ACTIVE, job)
     if world.queues[job.queue].settings.require_token:
-        return False
-    return world.now_ms < job.lease_until_ms
+        return refuse(o.VALIDATION_ERROR, job)
+    return None if world.now_ms < job.lease_until_ms else refuse(o.LEASE_LOST, job)
 
 
 def keep(job: ReferenceJob, command: Any) -> None:
@@ -64,7 +63,8 @@ def ack_job(world: World, command: c.AckJob) -> o.Outcome:
     if not isinstance(job, ReferenceJob):
         return job
     keep(job, command)
-    job.result = command.result
+    if command.result is not None:
+        job.result = command.result
     state = j.CANCELLED if job.cancel_ms else j.COMPLETED
     ending.settle(world, job, state, is_exit=command.is_exit)
     return finish(job, j.END_ACK)
@@ -90,7 +90,7 @@ def fail_job(world: World, command: c.FailJob) -> o.Outcome:
     if delay_ms:
         job.state, job.due_ms = j.RETRYING, world.now_ms + delay_ms
     else:
-        ending.make_pending(job, world.now_ms)
+        ending.make_pending(job)
     return finish(job, j.END_FAIL, world.now_ms + delay_ms, job.remaining)
 
 
@@ -99,7 +99,7 @@ def end_early(world: World, job: ReferenceJob) -> bool:
     if job.cancel_ms:
         ending.settle(world, job, j.CANCELLED)
         return True
-    if job.expire_ms and job.expire_ms <= world.now_ms:
+    if job.is_expired(world.now_ms):
         ending.settle(world, job, j.DEAD, reason="expired")
         return True
     return False
@@ -111,10 +111,10 @@ def release_job(world: World, command: c.ReleaseJob) -> o.Outcome:
     if not isinstance(job, ReferenceJob):
         return job
     keep(job, command)
-    job.attempt -= 1
     if end_early(world, job):
         return finish(job, j.END_RELEASE)
-    ending.make_pending(job, world.now_ms)
+    job.attempt -= 1
+    ending.make_pending(job)
     return finish(job, j.END_RELEASE, world.now_ms, job.remaining)
 
 
@@ -124,24 +124,25 @@ def snooze_job(world: World, command: c.SnoozeJob) -> o.Outcome:
     if not isinstance(job, ReferenceJob):
         return job
     keep(job, command)
-    job.attempt -= 1
     if end_early(world, job):
         return finish(job, j.END_SNOOZE)
+    job.attempt -= 1
     due_ms = command.until_ms or world.now_ms + command.delay_ms
     if due_ms > world.now_ms:
         job.state, job.due_ms = j.SCHEDULED, due_ms
     else:
-        ending.make_pending(job, world.now_ms)
-    return finish(job, j.END_SNOOZE, max(due_ms, world.now_ms), job.remaining)
+        ending.make_pending(job)
+    return finish(job, j.END_SNOOZE, due_ms, job.remaining)
 
 
 def heartbeat_job(world: World, command: c.HeartbeatJob) -> o.Outcome:
     """Extend the lease, say whether to stop."""
     job = world.job(command.id)
-    if job is None or job.state != j.ACTIVE or (command.token and command.token != job.token):
+    if job is None:
         return o.Beaten(o.BEAT_LOST)
-    if not command.token and not may_omit_token(world, job):
-        return o.Beaten(o.BEAT_LOST)
+    refused = stranger(world, job, command.token)
+    if refused is not None:
+        return refused if refused.code == o.VALIDATION_ERROR else o.Beaten(o.BEAT_LOST)
     keep(job, command)
     job.lease_until_ms = world.now_ms + job.lease_ms
     return o.Beaten(o.BEAT_CANCEL if job.cancel_ms else o.BEAT_OK, job.lease_until_ms)
