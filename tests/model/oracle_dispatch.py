@@ -6,7 +6,7 @@ from corvo.model.command import FetchJobs
 from corvo.model.job import ACTIVE, DEAD, END_OPEN
 from corvo.model.outcome import Claim, Fetched
 from corvo.model.queue import TOTAL_STARTED, Rate
-from tests.model.oracle_settle import release_lock_at_start, settle
+from tests.model.oracle_settle import document, release_lock_at_start, settle
 from tests.model.oracle_state import (
     TOKEN,
     Bucket,
@@ -204,6 +204,6 @@ def start(world: World, job: ReferenceJob, command: FetchJobs, claim: Claim) -> 
         problems.append("claim carries another checkpoint or creation time")
     if not previous < claim.token < 1 << 53 or claim.token >> 20 != world.index:
         problems.append(f"token {claim.token} does not rise from {previous}")
-    if job.spec.payload != claim.spec.payload and job.spec.chain is None:
+    if document(job.spec.payload) != document(claim.spec.payload):
         problems.append("claim carries another payload")
     return problems

@@ -17,11 +17,13 @@ from tests.model.oracle_work import end_early
 def promote_jobs(world: World, command: c.PromoteJobs) -> object:
     """Scheduled and retrying jobs whose time has come are pending."""
     states = (j.SCHEDULED, j.RETRYING)
-    due = [job for job in world.jobs.values() if job.state in states and not job.is_doomed]
+    due = [job for job in world.jobs.values() if job.state in states]
     due = [job for job in due if job.due_ms <= world.now_ms]
     assert len(due) < command.limit
     for job in sorted(due, key=lambda job: (job.due_ms, job.id)):
-        if job.is_expired(world.now_ms):
+        if job.is_doomed:
+            remove(world, job)
+        elif job.is_expired(world.now_ms):
             ending.settle(world, job, j.DEAD, reason="expired")
         else:
             ending.make_pending(job)
@@ -30,10 +32,13 @@ def promote_jobs(world: World, command: c.PromoteJobs) -> object:
 
 def reclaim_leases(world: World, command: c.ReclaimLeases) -> object:
     """Jobs whose lease ran out come back, the attempt counted as failed."""
-    due = [job for job in world.jobs.values() if job.state == j.ACTIVE and not job.is_doomed]
+    due = [job for job in world.jobs.values() if job.state == j.ACTIVE]
     due = [job for job in due if job.lease_until_ms <= world.now_ms]
     assert len(due) < command.limit
     for job in sorted(due, key=lambda job: (job.lease_until_ms, job.id)):
+        if job.is_doomed:
+            remove(world, job)
+            continue
         world.queues[job.queue].totals[TOTAL_FAILED] += 1
         job.errors.append((job.attempt, job.run, "lease_expired"))
         job.ended, job.answer = j.END_LOST, None

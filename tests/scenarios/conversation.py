@@ -58,7 +58,7 @@ class Conversation:
 
     def look(self, what: str, name: str) -> list[str]:
         """Read the state a scenario asks about."""
-        read = self.machine.read
+        read = self.machine
         if what == "job":
             view = read.job(0, self.reader.job(name))
             return ["no such job"] if view is None else self.renderer.job(view)
@@ -73,15 +73,15 @@ class Conversation:
             batch = read.batch(0, self.reader.other(name))
             return ["no such batch"] if batch is None else self.renderer.batch(batch)
         assert what == "why", what
-        why = read.why(0, self.reader.job(name))
+        why = read.why(0, self.reader.job(name), self.now_ms)
         return ["no such job"] if why is None else self.renderer.why(why)
 
     def replay(self) -> None:
-        """Apply the log again, from its bytes and command by command; the state must be the same."""
+        """Apply the log again, from its bytes; the state must be the same."""
         store = MemoryStore()
         machine = Machine(store)
         for index, raw in enumerate(self.log, start=1):
-            machine.apply_stepwise(index, raw, decode_entry(raw))
+            machine.apply(index, raw, decode_entry(raw))
         assert digest(store) == digest(self.store)
 
 
