@@ -74,7 +74,7 @@ def fire_deadlines(world: World, command: c.FireDeadlines) -> object:
         else:
             job.hold_until_ms = 0
     for key, lock in list(world.locks.items()):
-        if ending.live_lock(world, *key) is None and lock.expires_ms <= world.now_ms:
+        if world.jobs[lock.owner].is_settled and lock.expires_ms <= world.now_ms:
             del world.locks[key]
     return ANSWER_IS_FREE
 
