@@ -49,7 +49,7 @@ def promote_jobs(state: State, command: PromoteJobs) -> Swept:
         assert job is not None, "the due index names a job that does not exist"
         queue = state.queue_of(job)
         if is_doomed(queue, job):
-            erase(state, queue, job, is_doomed=True)
+            _erase_doomed(state, queue, job)
             continue
         if places.is_expired(state, job):
             state.emit(ev.EXPIRED, job, queue.record.name)
@@ -75,10 +75,16 @@ def reclaim_leases(state: State, command: ReclaimLeases) -> Swept:
         if job.lease_until_ms > state.now_ms:
             _rekey(state, job)
         elif is_doomed(queue, job):
-            erase(state, queue, job, is_doomed=True)
+            _erase_doomed(state, queue, job)
         else:
             lose_lease(state, queue, job)
     return Swept(count, more=len(found) == command.limit)
+
+
+def _erase_doomed(state: State, queue: Queue, job: jb.Job) -> None:
+    """A sweep met a job of a cleared or deleted queue before the operation did."""
+    state.emit(ev.DELETED, job, queue.record.name)
+    erase(state, queue, job, is_doomed=True)
 
 
 def _rekey(state: State, job: jb.Job) -> None:
