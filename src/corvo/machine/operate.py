@@ -148,7 +148,7 @@ def move_job(state: State, command: MoveJob) -> JobChanged | Rejected:
     def change(queue: Queue, job: Job) -> JobChanged | Rejected:
         target = state.open_queue(command.ns, command.queue)
         if target is queue:
-            return JobChanged("moved", job.state)
+            return _move_within(state, queue, job, command)
         spec = state.spec(job)
         if job.flags & jb.FLAG_UNIQUE and spec.unique is not None:
             taken = unique.holder(state, target, spec.unique.key)
@@ -161,6 +161,17 @@ def move_job(state: State, command: MoveJob) -> JobChanged | Rejected:
         return JobChanged("moved", job.state)
 
     return _change(state, command.ns, command.id, "move", change)
+
+
+def _move_within(state: State, queue: Queue, job: Job, command: MoveJob) -> JobChanged:
+    """The job is there already: it keeps its place, but what else was asked for still counts."""
+    if command.reset_attempts and job.attempt:
+        job.attempt = 0
+        state.dirty[job.id] = job
+        state.touch(queue)
+    if not command.keep_priority:
+        _set_tier(state, queue, job, TIER_NORMAL)
+    return JobChanged("moved", job.state)
 
 
 def _relocate(state: State, queue: Queue, target: Queue, job: Job, command: MoveJob) -> None:
@@ -207,20 +218,25 @@ def change_priority(state: State, command: ChangePriority) -> JobChanged | Rejec
     """Put a job into another tier."""
 
     def change(queue: Queue, job: Job) -> JobChanged:
-        if job.tier != command.tier:
-            data = {"from": TIER_NAMES[job.tier], "to": TIER_NAMES[command.tier]}
-            if job.at[:1] == space.READY:
-                places.leave(state, queue, job)
-                job.tier = command.tier
-                places.enter_pending(state, queue, job)
-            else:
-                job.tier = command.tier
-                state.dirty[job.id] = job
-                state.touch(queue)
-            state.emit(ev.PRIORITY_CHANGED, job, queue.record.name, data)
+        _set_tier(state, queue, job, command.tier)
         return JobChanged("priority_changed", job.state)
 
     return _change(state, command.ns, command.id, "priority", change)
+
+
+def _set_tier(state: State, queue: Queue, job: Job, tier: int) -> None:
+    if job.tier == tier:
+        return
+    data = {"from": TIER_NAMES[job.tier], "to": TIER_NAMES[tier]}
+    if job.at[:1] == space.READY:
+        places.leave(state, queue, job)
+        job.tier = tier
+        places.enter_pending(state, queue, job)
+    else:
+        job.tier = tier
+        state.dirty[job.id] = job
+        state.touch(queue)
+    state.emit(ev.PRIORITY_CHANGED, job, queue.record.name, data)
 
 
 def hold_job(state: State, command: HoldJob) -> JobChanged | Rejected:
