@@ -49,8 +49,7 @@ class Pair:
         problems = [f"command {x.ordinal} raised:\n{x.trace}" for x in applied.faults]
         assert not problems, "\n".join(problems)
         events = [] if applied.events is None else applied.events.events
-        expired = [event.job for event in events if event.type == e.EXPIRED]
-        self.oracle.begin(index, now_ms, expired)
+        self.oracle.begin(index, now_ms, events)
         assert len(applied.outcomes) == len(commands)
         for position, command in enumerate(commands):
             found = self.oracle.apply(command, applied.outcomes[position])

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 from corvo.model import command as c
+from corvo.model import event as e
 from corvo.model import outcome as o
 from tests.model import oracle_dispatch as dispatch
 from tests.model import oracle_operate as operate
@@ -63,10 +64,12 @@ class Oracle:
     def __init__(self, ns: int = 0) -> None:
         self.world = World(ns)
 
-    def begin(self, index: int, now_ms: int, expired: list[bytes]) -> None:
-        """Start an entry; `expired` are the jobs its events say ran out of time, in order."""
+    def begin(self, index: int, now_ms: int, events: list[e.Event]) -> None:
+        """Start an entry; its events say which expired jobs a fetch met, and when."""
         assert now_ms >= self.world.now_ms
-        self.world.expired = expired
+        numbered = list(enumerate(events))
+        self.world.starts = [n for n, event in numbered if event.type == e.STARTED]
+        self.world.expired = [(n, event.job) for n, event in numbered if event.type == e.EXPIRED]
         self.world.index, self.world.now_ms = index, now_ms
 
     def apply(self, command: c.Command, given: o.Outcome) -> list[str]:

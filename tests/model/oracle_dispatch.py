@@ -30,6 +30,7 @@ def fetch(world: World, command: FetchJobs, given: Fetched) -> list[str]:
     rotation = command.rotation
     for claim in given.claims:
         expire_heads(world, command)
+        world.starts.pop(0)
         allowed, _ = choices(world, command, rotation)
         if claim.spec.id not in {job.id for job in allowed}:
             names = [job.id.hex() for job in allowed]
@@ -49,13 +50,18 @@ def fetch(world: World, command: FetchJobs, given: Fetched) -> list[str]:
 
 
 def expire_heads(world: World, command: FetchJobs) -> None:
-    """A fetch that meets a job whose time is over ends it; which ones it met, its events say."""
-    for job_id in list(world.expired):
-        job = world.jobs.get(job_id)
+    """A fetch that meets a job whose time is over ends it; which ones it met, its events say.
+
+    Only what the events put before the next claim counts.
+    """
+    until = world.starts[0] if world.starts else 1 << 60
+    for item in list(world.expired):
+        position, job_id = item
+        job = world.jobs.get(job_id) if position < until else None
         if job is None or job.queue not in command.queues:
             continue
         if job.is_ready and job.is_expired(world.now_ms):
-            world.expired.remove(job_id)
+            world.expired.remove(item)
             settle(world, job, DEAD, reason="expired")
 
 

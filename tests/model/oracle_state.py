@@ -157,7 +157,9 @@ class World:
         default_factory=dict[str, tuple[bytes, int, object]]
     )
     chains: dict[bytes, Spec] = field(default_factory=dict[bytes, Spec])  # first job of each
-    expired: list[bytes] = field(default_factory=list[bytes])  # by events of this entry
+    # What the events of the current entry say about fetches: where claims and expiries happened.
+    starts: list[int] = field(default_factory=list[int])
+    expired: list[tuple[int, bytes]] = field(default_factory=list[tuple[int, bytes]])
     cascade: list[tuple[bytes, bool]] = field(default_factory=list[tuple[bytes, bool]])
 
     def draw_order(self) -> int:

@@ -125,8 +125,7 @@ def check_poisoned(pair: Pair, commands: list[c.Command], position: int, line: i
     assert applied.events is not None
     events = applied.events.events
     assert sum(event.type == e.MACHINE_FAULT for event in events) == 1
-    expired = [event.job for event in events if event.type == e.EXPIRED]
-    trial.oracle.begin(index, now_ms, expired)
+    trial.oracle.begin(index, now_ms, events)
     problems: list[str] = []
     for other, command in enumerate(commands):
         if other != position:
