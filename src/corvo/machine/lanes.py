@@ -205,9 +205,7 @@ def park(state: State, queue: Queue, lane: Lane, gate: bytes, due_ms: int) -> No
     record = gates.load(state, gate)
     lane.gate = gate
     if due_ms and not record.timer:
-        lane.at = (
-            queue.lanes.token_waiters.prefix + pack_u64(due_ms) + pack_u32(lane.number)
-        )
+        lane.at = queue.lanes.token_waiters.prefix + pack_u64(due_ms) + pack_u32(lane.number)
         record.timer = lane.at
         queue.lanes.token_waiters.insert(lane.at)
     else:
@@ -412,7 +410,8 @@ def _move_group(state: State, queue: Queue, group: Group, key: bytes) -> None:
 def charge(state: State, queue: Queue, group_name: str, cost: int) -> None:
     """A group was served: its next claim starts where this one finishes."""
     group = queue.lanes.group(state, group_name)
-    assert group is not None and group.at
+    assert group is not None
+    assert group.at
     record = queue.record
     start = unpack_u64(group.at, 8)[0]
     weight = (record.settings.weights or {}).get(group_name, 1)
