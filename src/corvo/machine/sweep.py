@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from corvo.keys import codec, space
 from corvo.keys.order import successor, unpack_u16, unpack_u32
-from corvo.machine import batches, gates, lanes, places, unique
+from corvo.machine import batches, gates, groups, places, unique
 from corvo.machine.operate import release_hold
 from corvo.machine.report import lose_lease
 from corvo.machine.settle import erase, settle
@@ -131,7 +131,7 @@ def _fire(state: State, kind: int, ns: int, rest: bytes) -> None:
         assert kind == space.DEADLINE_GROUP, kind
         queue = state.queues.get(unpack_u32(rest)[0])
         if queue is not None and queue.record.space == unpack_u32(rest, 4)[0]:
-            lanes.forget_idle_group(state, queue, rest[8:].decode())
+            groups.forget_idle(state, queue, rest[8:].decode())
 
 
 def _fire_job(state: State, kind: int, job: jb.Job) -> None:
