@@ -28,10 +28,12 @@ class Offer:
 def fetch(world: World, command: FetchJobs, given: Fetched) -> list[str]:
     """Follow the machine claim by claim; return what it did that the rules do not allow."""
     rotation = command.rotation
+    known = set(world.jobs)
     for claim in given.claims:
         expire_heads(world, command)
         world.starts.pop(0)
-        allowed, _ = choices(world, command, rotation)
+        allowed = choices(world, command, rotation)[0]
+        allowed += choices(world, command, rotation, known)[0]
         if claim.spec.id not in {job.id for job in allowed}:
             names = [job.id.hex() for job in allowed]
             return [f"claimed {claim.spec.id.hex()} of {claim.queue}; allowed: {names}"]
@@ -43,7 +45,7 @@ def fetch(world: World, command: FetchJobs, given: Fetched) -> list[str]:
         return [f"{len(given.claims)} claims, {command.count} asked"]
     if len(given.claims) < command.count:
         expire_heads(world, command)
-        allowed, is_sure = choices(world, command, rotation)
+        allowed, is_sure = choices(world, command, rotation, known)
         if is_sure and not given.more:
             return [f"not handed out: {[job.id.hex() for job in allowed]}"]
     return []
@@ -65,8 +67,13 @@ def expire_heads(world: World, command: FetchJobs) -> None:
             settle(world, job, DEAD, reason="expired")
 
 
-def choices(world: World, command: FetchJobs, rotation: int) -> tuple[list[ReferenceJob], bool]:
+def choices(
+    world: World, command: FetchJobs, rotation: int, known: set[bytes] | None = None
+) -> tuple[list[ReferenceJob], bool]:
     """Return the jobs that may be next, and whether one of them must be.
+
+    `known` restricts the view to jobs there were before the command: a handler that an expiry met by
+    the fetch brings into being may be handed out by it, but need not.
 
     Tiers are compared across the listed queues, rotation decides among equals. One job is allowed
     unless a queue has groups: which group is next is a matter of fairness, judged over many claims.
@@ -74,7 +81,7 @@ def choices(world: World, command: FetchJobs, rotation: int) -> tuple[list[Refer
     names = [name for name in dict.fromkeys(command.queues) if name in world.queues]
     offers: list[Offer] = []
     for position, name in enumerate(names):
-        offer = offer_of(world, name)
+        offer = offer_of(world, name, known)
         offer.distance = (position - rotation) % len(names)
         offers.append(offer)
     allowed: list[ReferenceJob] = []
@@ -91,16 +98,19 @@ def may_be_behind(offer: Offer, key: tuple[int, int]) -> bool:
     return not offer.is_sure or any((job.tier, offer.distance) > key for job in offer.jobs)
 
 
-def offer_of(world: World, name: str) -> Offer:
+def offer_of(world: World, name: str, known: set[bytes] | None = None) -> Offer:
     """Return what a queue may hand out next."""
     queue = world.queues[name]
-    heads = runnable_heads(world, name)
+    heads = runnable_heads(world, name, known)
     if queue.is_reindexing:
         return Offer(heads, is_sure=False)
-    groups: dict[str, ReferenceJob] = {}
-    for job in sorted(heads, key=lambda job: rank(world, job)):
-        groups.setdefault(job.spec.group, job)
-    best = list(groups.values())
+    groups: dict[str, list[ReferenceJob]] = {}
+    for job in heads:
+        groups.setdefault(job.spec.group, []).append(job)
+    best: list[ReferenceJob] = []
+    for members in groups.values():
+        first = min(rank(world, job)[:2] for job in members)
+        best += [job for job in members if rank(world, job)[:2] == first]
     if not queue.settings.aging_ms:
         best = [job for job in best if job.tier == min(x.tier for x in best)]
     rate = queue.settings.rate
@@ -119,7 +129,9 @@ def rank(world: World, job: ReferenceJob) -> tuple[int, int, bytes]:
     return job.tier, job.order, job.id
 
 
-def runnable_heads(world: World, name: str) -> list[ReferenceJob]:
+def runnable_heads(
+    world: World, name: str, known: set[bytes] | None = None
+) -> list[ReferenceJob]:
     """Return the first job of every lane of a queue that no gate stops."""
     queue = world.queues[name]
     most = queue.settings.max_concurrency
@@ -128,6 +140,7 @@ def runnable_heads(world: World, name: str) -> list[ReferenceJob]:
     lanes: dict[object, ReferenceJob] = {}
     ready = [job for job in world.jobs.values() if job.queue == name and job.is_ready]
     ready = [job for job in ready if not job.is_expired(world.now_ms)]
+    ready = [job for job in ready if known is None or job.id in known]
     for job in sorted(ready, key=lambda job: rank(world, job)):
         lanes.setdefault(job.id if queue.is_reindexing else job.lane, job)
     return [job for job in lanes.values() if passes_gates(world, queue, job)]
