@@ -122,7 +122,7 @@ def offer_of(world: World, name: str, known: set[bytes] | None = None) -> Offer:
 
 
 def rank(world: World, job: ReferenceJob) -> tuple[int, int, bytes]:
-    """Return what a job is ordered by within its queue, lowest first."""
+    """Return what a job is ordered by within its queue, lowest first; equal ones may go either way."""
     aging_ms = world.queues[job.queue].settings.aging_ms
     if aging_ms:
         return job.ready_ms + job.tier * aging_ms, 0, job.id
@@ -137,13 +137,17 @@ def runnable_heads(
     most = queue.settings.max_concurrency
     if queue.paused or (most and world.active(name) >= most):
         return []
-    lanes: dict[object, ReferenceJob] = {}
+    lanes: dict[object, list[ReferenceJob]] = {}
     ready = [job for job in world.jobs.values() if job.queue == name and job.is_ready]
     ready = [job for job in ready if not job.is_expired(world.now_ms)]
     ready = [job for job in ready if known is None or job.id in known]
-    for job in sorted(ready, key=lambda job: rank(world, job)):
-        lanes.setdefault(job.id if queue.is_reindexing else job.lane, job)
-    return [job for job in lanes.values() if passes_gates(world, queue, job)]
+    for job in ready:
+        lanes.setdefault(job.id if queue.is_reindexing else job.lane, []).append(job)
+    heads: list[ReferenceJob] = []
+    for jobs in lanes.values():
+        first = min(rank(world, job) for job in jobs)
+        heads += [job for job in jobs if rank(world, job)[:-1] == first[:-1]]
+    return [job for job in heads if passes_gates(world, queue, job)]
 
 
 def passes_gates(world: World, queue: ReferenceQueue, job: ReferenceJob) -> bool:
