@@ -108,17 +108,41 @@ def offer_of(world: World, name: str, known: set[bytes] | None = None) -> Offer:
     for job in heads:
         groups.setdefault(job.spec.group, []).append(job)
     best: list[ReferenceJob] = []
+    tiers: list[int] = []
     for members in groups.values():
-        first = min(rank(world, job)[:2] for job in members)
-        best += [job for job in members if rank(world, job)[:2] == first]
-    if not queue.settings.aging_ms:
-        best = [job for job in best if job.tier == min(x.tier for x in best)]
+        candidates = candidates_of(world, members, is_alone=len(groups) == 1)
+        best += candidates
+        tiers += [job.tier for job in candidates if len(groups) == 1 or not is_gated(job)]
+    if not queue.settings.aging_ms and tiers:
+        best = [job for job in best if job.tier <= min(tiers)]
     rate = queue.settings.rate
     if rate is None:
         return Offer(best, is_sure=bool(best))
     # The queue's own bucket is asked last, by the job whose turn it is.
     paid = [job for job in best if has_tokens(queue.bucket, rate, job, world.now_ms)]
     return Offer(paid, is_sure=bool(paid) and len(paid) == len(best))
+
+
+def is_gated(job: ReferenceJob) -> bool:
+    """Whether a job shares limits with others."""
+    return bool(job.spec.limit_key or job.spec.limits)
+
+
+def candidates_of(
+    world: World, members: list[ReferenceJob], *, is_alone: bool
+) -> list[ReferenceJob]:
+    """Return the jobs of a group that may be its next.
+
+    The best one; but where groups compete for room behind one gate, the room may be promised to a
+    lane of another group when the turn comes to this one, which then goes on with its next lane.
+    """
+    found: list[ReferenceJob] = []
+    for job in sorted(members, key=lambda job: rank(world, job)):
+        is_equal = bool(found) and rank(world, job)[:2] == rank(world, found[-1])[:2]
+        if found and not is_equal and (is_alone or not all(is_gated(x) for x in found)):
+            break
+        found.append(job)
+    return found
 
 
 def rank(world: World, job: ReferenceJob) -> tuple[int, int, bytes]:
