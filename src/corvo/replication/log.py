@@ -35,6 +35,7 @@ class LocalLog:
         directory: str,
         wal: Wal,
         recovery: Recovery,
+        *,
         policy: FsyncPolicy,
         syncer: DurableSync,
         on_failure: Callable[[StorageError], None],
@@ -73,7 +74,15 @@ class LocalLog:
         identity = Identity(cluster_id, node_id, group)
         wal, recovery = open_wal(disk, directory, identity=identity, segment_bytes=segment_bytes)
         strategy = InlineSync(disk) if syncer is None else syncer
-        return LocalLog(disk, directory, wal, recovery, policy, strategy, on_failure)
+        return LocalLog(
+            disk,
+            directory,
+            wal,
+            recovery,
+            policy=policy,
+            syncer=strategy,
+            on_failure=on_failure,
+        )
 
     # Position.
 

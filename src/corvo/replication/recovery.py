@@ -31,6 +31,7 @@ looks like a crash; the owner of the log compares the last index with what it ha
 """
 
 from collections import deque
+from itertools import pairwise
 from typing import Final, NoReturn
 
 import msgspec
@@ -200,7 +201,7 @@ def find_segments(disk: Disk, directory: str, identity: Identity | None) -> list
             Damage(name, 0, 0, "this is not the name of a log segment").refuse()
         found.append(Found(name, parsed, _load_header(disk, directory, name, parsed, identity)))
     found.sort(key=lambda each: each.parsed)
-    for left, right in zip(found, found[1:], strict=False):
+    for left, right in pairwise(found):
         if left.parsed.sequence == right.parsed.sequence:
             why = f"segment {left.parsed.sequence} exists twice, the other one is {left.name}"
             Damage(right.name, 0, right.parsed.first_index, why).refuse()

@@ -12,6 +12,8 @@ import bisect
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
+import msgspec
+
 from corvo.errors import StorageError
 from corvo.replication.disk import Disk, DiskFullError, storage_error, write_all
 from corvo.replication.record import (
@@ -49,7 +51,7 @@ POSITION_BYTES: Final = 1 << 20
 LOCAL_TERM: Final = 1
 
 
-class Draft(NamedTuple):
+class Draft(msgspec.Struct, frozen=True, gc=False):
     """A record to be written; sequence, chain and the rest are the log's to fill in."""
 
     kind: Kind
@@ -61,7 +63,7 @@ class Draft(NamedTuple):
     count: int = 1
 
 
-class SyncTarget(NamedTuple):
+class SyncTarget(msgspec.Struct, frozen=True):
     """What one sync has to cover, and how far the log is durable once it has."""
 
     files: tuple[int, ...]
@@ -150,7 +152,7 @@ class Wal:
             sequence=sequence,
             index=index,
             term=self.hard_state.term,
-            behind=behind if behind < BEHIND_MAX else BEHIND_MAX,
+            behind=min(behind, BEHIND_MAX),
             count=count,
             start=0,
         )
