@@ -362,13 +362,15 @@ class Wal:
         return released
 
     def _sync_kept(self, segment: Segment) -> None:
-        # The segment that becomes the first must have a durable header. A handle of our own is
-        # used, since the loop may close the segment's at any time.
+        # The segment that becomes the first must have a durable header and a durable name before
+        # the one in front of it goes. A handle of our own is used, since the loop may close the
+        # segment's at any time.
         handle = self._disk.open(f"{self._directory}/{segment.name}")
         try:
             self._disk.fsync(handle)
         finally:
             self._disk.close(handle)
+        sync_directory(self._disk, self._directory)
 
     # Durability.
 
