@@ -153,10 +153,12 @@ class LocalLog:
         """Write a SYNCED record if the last entry has none to vouch for it; call it when idle.
 
         It need not be synced: once it reaches the disk by itself, damage to the last entry is
-        told from a torn write.
+        told from a torn write. A segment without room for it gets none: a mark is no reason to
+        begin another.
         """
         wal = self._wal
-        if wal.synced_record == wal.sequence - 1 and wal.marked_at != wal.sequence - 1:
+        is_synced = wal.synced_record == wal.sequence - 1
+        if is_synced and wal.marked_at != wal.sequence - 1 and wal.has_room_for_mark():
             wal.append_mark()
 
     def reset_to(self, index: int) -> None:

@@ -16,7 +16,7 @@ decide, in this order.
    written whole or not at all, so a lost write reads as a whole sector of zeros. A record whose
    header holds but whose body does not must therefore show a sector of zeros more than its header
    counts, or end in a zero where filler belongs; a damaged header must be the start of a write
-   that stopped, with zeros from its checksum on. Any other shape is a changed bit: refused.
+   that stopped, with nothing but zeros behind it. Any other shape is a changed bit: refused.
 
 If both answers allow it, the tail is unacknowledged and torn: a copy is kept (`.broken`), the rest
 of the segment is zeroed and synced, later segments are set aside under the same suffix, and the
@@ -394,8 +394,8 @@ def _is_torn(window: Window, stop: Stop, end: int, segment_bytes: int) -> bool:
         header = window.read(stop.offset, RECORD_HEADER_BYTES)
         if len(header) < RECORD_HEADER_BYTES or not any(header):
             return True
-        # A write that stopped inside the header: its checksum, the last word, never arrived.
-        return end <= stop.offset + RECORD_HEADER_BYTES - 4
+        # A write that stopped inside the header: a whole record has filler behind its header.
+        return end <= stop.offset + RECORD_HEADER_BYTES
     until = stop.offset + envelope.extent_bytes(stop.offset)
     if until > segment_bytes:
         return False
