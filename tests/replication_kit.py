@@ -5,6 +5,7 @@ from collections.abc import Callable
 from corvo.errors import CorruptionError, StorageError
 from corvo.replication import FsyncPolicy, LocalLog, MemoryDisk
 from corvo.replication.disk import Disk
+from corvo.replication.sync import DurableSync, OnDone, OnFailure
 
 DIRECTORY = "/log"
 CLUSTER_ID = bytes(range(16))
@@ -18,6 +19,7 @@ def open_log(
     segment_bytes: int = 8192,
     group: int = 0,
     cluster_id: bytes = CLUSTER_ID,
+    syncer: DurableSync | None = None,
 ) -> LocalLog:
     """Open a log with small segments."""
     return LocalLog.open(
@@ -28,6 +30,7 @@ def open_log(
         node_id=7,
         group=group,
         segment_bytes=segment_bytes,
+        syncer=syncer,
     )
 
 
@@ -63,6 +66,39 @@ def try_contents(disk: MemoryDisk) -> list[tuple[int, bytes]] | str:
     except CorruptionError as error:
         return error.message
     return contents(log)
+
+
+class LateSync:
+    """Syncs at once and tells so only when asked, as a disk does that works beside the loop."""
+
+    def __init__(self, disk: Disk) -> None:
+        self._disk = disk
+        self._on_done: OnDone | None = None
+
+    def start(
+        self,
+        files: tuple[int, ...],
+        directories: tuple[int, ...],
+        on_done: OnDone,
+        on_failure: OnFailure,
+    ) -> None:
+        """Make durable what is written now, and keep the answer back."""
+        assert on_failure is not None
+        for handle in files:
+            self._disk.fdatasync(handle)
+        for handle in directories:
+            self._disk.fsync(handle)
+        self._on_done = on_done
+
+    def finish(self) -> None:
+        """Give the answer."""
+        on_done, self._on_done = self._on_done, None
+        assert on_done is not None
+        on_done()
+
+    def close(self) -> None:
+        """Forget the answer."""
+        self._on_done = None
 
 
 def noop() -> None:

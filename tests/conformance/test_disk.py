@@ -17,7 +17,7 @@ def disk(request: pytest.FixtureRequest) -> Disk:
 
 @pytest.fixture
 def folder(disk: Disk, tmp_path: Path) -> str:
-    """A directory two levels below one that exists."""
+    """Make a directory two levels below one that exists."""
     path = f"{tmp_path}/a/b"
     disk.make_directory(path)
     return path
@@ -100,7 +100,7 @@ def test_a_closed_handle_is_refused(disk: Disk, folder: str) -> None:
     """Using a handle after closing it is an error, not a write somewhere else."""
     handle = disk.create(f"{folder}/a")
     disk.close(handle)
-    with pytest.raises(OSError) as refusal:
+    with pytest.raises(OSError, match="Bad file") as refusal:
         disk.pwrite(handle, b"x", 0)
     assert refusal.value.errno == errno.EBADF
 

@@ -46,7 +46,7 @@ def _with(path: str, content: bytes) -> MemoryDisk:
 
 
 @pytest.mark.parametrize("is_closed", [True, False], ids=["closed", "killed"])
-def test_no_flipped_bit_of_a_log_is_accepted_in_silence(is_closed: bool) -> None:  # noqa: FBT001
+def test_no_flipped_bit_of_a_log_is_accepted_in_silence(is_closed: bool) -> None:
     """Each of the 32,768 bits of a 4 KiB log: refused, or provably harmless and reported."""
     sizes = (40, 700, 40)
     disk, path = _small_log(*sizes, is_closed=is_closed)

@@ -335,12 +335,12 @@ class LogAgainstList(RuleBasedStateMachine):
 
     @rule()
     def mark(self) -> None:
-        """A mark changes no entry."""
+        """Write a mark, which changes no entry."""
         self.log.mark()
 
     @rule()
     def prepare(self) -> None:
-        """A spare changes no entry."""
+        """Make a spare, which changes no entry."""
         self.log.prepare_next()
 
     @rule(upto=st.integers(0, 40))
@@ -350,7 +350,7 @@ class LogAgainstList(RuleBasedStateMachine):
 
     @rule(choices=st.randoms(use_true_random=False))
     def lose_power(self, choices: Random) -> None:
-        """A prefix with every promise survives; the list forgets the rest."""
+        """Keep a prefix with every promise; the list forgets the rest."""
         promised = self.log.synced_index
         self.disk = self.disk.power_loss(choices.randrange)
         self.log = open_log(self.disk, segment_bytes=4096)
@@ -358,8 +358,8 @@ class LogAgainstList(RuleBasedStateMachine):
         self.model = {i: data for i, data in self.model.items() if i <= self.log.last_index}
 
     @rule(is_killed=st.booleans())
-    def reopen(self, is_killed: bool) -> None:  # noqa: FBT001
-        """A clean close and a kill both keep everything."""
+    def reopen(self, is_killed: bool) -> None:
+        """Keep everything through a clean close and through a kill."""
         if is_killed:
             self.disk = self.disk.kill()
         else:
@@ -371,13 +371,13 @@ class LogAgainstList(RuleBasedStateMachine):
 
     @rule(ahead=st.integers(1, 5))
     def reset(self, ahead: int) -> None:
-        """Going on beyond the end forgets what was before."""
+        """Go on beyond the end and forget what was before."""
         self.log.reset_to(self.log.last_index + ahead)
         self.model = {}
 
     @invariant()
     def agree(self) -> None:
-        """The replay is the list from the first index on."""
+        """Compare the replay with the list from the first index on."""
         expected = {i: data for i, data in self.model.items() if i >= self.log.first_index}
         assert dict(self.log.replay(self.log.first_index - 1)) == expected
 

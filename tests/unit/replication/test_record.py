@@ -41,7 +41,7 @@ def _decode(data: bytes) -> Envelope:
 
 
 @given(st.binary(max_size=3000), st.integers(0, 15), st.booleans())
-def test_a_record_reads_back_as_written(payload: bytes, place: int, is_last: bool) -> None:  # noqa: FBT001
+def test_a_record_reads_back_as_written(payload: bytes, place: int, is_last: bool) -> None:
     """Header fields, payload and extent survive, wherever in a sector the record starts."""
     start = place * 64
     data = _encode(payload, start=start, flags=LAST_IN_BATCH if is_last else 0)

@@ -11,7 +11,7 @@ import pytest
 from corvo.errors import StorageError
 from corvo.replication import FsyncPolicy, LocalLog, RealDisk, make_sync
 from corvo.replication.sync import AioSync, DurableSync, ThreadSync
-from tests.replication_kit import CLUSTER_ID, collect_failures, contents, open_log, payload
+from tests.replication_kit import CLUSTER_ID, contents, open_log, payload
 
 Maker = Callable[[asyncio.AbstractEventLoop], DurableSync]
 
@@ -62,7 +62,7 @@ def test_a_failed_sync_is_told_as_a_failure(maker: Maker) -> None:
     async def scenario() -> None:
         syncer = maker(asyncio.get_running_loop())
         reader, writer = os.pipe()
-        with pytest.raises(OSError) as failure:
+        with pytest.raises(OSError, match=r"Invalid|Read-only") as failure:
             await _wait_sync(syncer, (writer,), ())
         assert failure.value.errno in (errno.EINVAL, errno.EROFS)
         os.close(reader)
@@ -125,7 +125,13 @@ def test_a_log_whose_sync_fails_tells_its_owner_and_stops(maker: Maker, tmp_path
 
     async def scenario() -> None:
         loop = asyncio.get_running_loop()
-        failures, on_failure = collect_failures()
+        failures: list[StorageError] = []
+        told = asyncio.Event()
+
+        def on_failure(failure: StorageError) -> None:
+            failures.append(failure)
+            told.set()
+
         log = _open(f"{tmp_path}/log", maker(loop), on_failure)
         log.append(b"one")
         # The directory handle of a pipe: a stand-in for a device that fails its flush.
@@ -133,8 +139,7 @@ def test_a_log_whose_sync_fails_tells_its_owner_and_stops(maker: Maker, tmp_path
         wal = log._wal  # noqa: SLF001 - there is no public way to break a disk
         wal._retired.append(writer)  # noqa: SLF001 - the same
         log.sync(lambda: pytest.fail("acknowledged"))
-        while not failures:
-            await asyncio.sleep(0.001)
+        await asyncio.wait_for(told.wait(), 10)
         assert [failure.code for failure in failures] == ["STORAGE_FAILED"]
         with pytest.raises(StorageError, match="syncing the log failed"):
             log.append(b"two")
