@@ -36,7 +36,6 @@ from corvo.replication.record import (
     extent_bytes,
     segment_mark,
 )
-from corvo.replication.recovery import LogState
 from corvo.replication.repair import sync_directory
 from corvo.replication.segment import (
     DELETED_SUFFIX,
@@ -45,6 +44,7 @@ from corvo.replication.segment import (
     SegmentName,
     make_blank,
 )
+from corvo.replication.state import LogState
 
 SEGMENT_BYTES: Final = 64 << 20
 SEGMENT_BYTES_MIN: Final = 4 * SECTOR_BYTES
