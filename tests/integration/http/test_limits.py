@@ -5,7 +5,7 @@ import pytest
 from corvo.api.http import Limits
 from tests.integration.http.stage import LANES, Stage, get, on_loop, post, serve, wait_until
 
-QUICK = Limits(sweep_ms=20, keep_alive_ms=60, head_ms=60, body_ms=60, linger_ms=60)
+QUICK = Limits(sweep_ms=20, keep_alive_ms=300, head_ms=60, body_ms=60, linger_ms=60)
 
 
 @pytest.mark.parametrize("lane", LANES)

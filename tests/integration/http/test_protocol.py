@@ -112,6 +112,18 @@ async def test_wish_for_another_protocol_is_ignored_and_the_body_is_kept(path: s
 
 
 @on_loop
+async def test_many_wishes_for_another_protocol_in_one_write_are_all_ignored() -> None:
+    """A pipeline of such requests costs no stack: each is parsed again on its own."""
+    async with serve() as stage:
+        client = await stage.connect()
+        wish = "Connection: Upgrade, close-not\r\nUpgrade: h2c\r\n"
+        client.send(b"".join(post("/echo", b"%d" % n, headers=wish) for n in range(1500)))
+        assert [(await client.answer()).body for n in range(1500)] == [
+            b"%d" % n for n in range(1500)
+        ]
+
+
+@on_loop
 async def test_target_in_absolute_form_is_served() -> None:
     """A proxy's form of the target reaches the same handler."""
     async with serve() as stage:

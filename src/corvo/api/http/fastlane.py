@@ -70,7 +70,7 @@ class FastLaneProtocol(SlotProtocol):
         try:
             self.parser.feed_data(data)
         except httptools.HttpParserUpgrade as upgrade:
-            self.on_upgrade(data[upgrade.args[0] :])
+            self.on_upgrade(memoryview(data)[upgrade.args[0] :])
         except httptools.HttpParserError as error:
             self.on_parser_error(error)
         finally:
@@ -100,25 +100,42 @@ class FastLaneProtocol(SlotProtocol):
             return
         self.refuse(MALFORMED)
 
-    def on_upgrade(self, rest: bytes) -> None:
-        """Switch to WebSocket, or go on as if the client had not asked for another protocol."""
-        if not self.is_upgrade_ignored:
-            self.edge.leave(self)
-            self.handle_websocket_upgrade()
+    def on_upgrade(self, rest: memoryview) -> None:
+        """Switch to WebSocket, or go on as if the client had not asked for another protocol.
+
+        Safety: the parser skips the body of a request that asks for an upgrade, although a server is
+        free to ignore the wish (RFC 9110 §7.8) and some clients send it with every first request.
+        So the head is parsed again without it, and the body behind it.
+        """
+        try:
+            # A loop and views, so that thousands of such requests in one read cost neither stack
+            # nor copies.
+            while self.is_upgrade_ignored:
+                upgraded_at = self.feed_without_upgrade(rest)
+                if upgraded_at is None:
+                    return
+                rest = rest[upgraded_at:]
+        except httptools.HttpParserError as error:
+            self.on_parser_error(error)
             return
-        # Safety: the parser skips the body of a request that asks for an upgrade, although a server
-        # is free to ignore the wish (RFC 9110 §7.8) and some clients send it with every first
-        # request. So the head is parsed again without it, and the body with it.
+        self.edge.leave(self)
+        self.handle_websocket_upgrade()
+
+    def feed_without_upgrade(self, rest: memoryview) -> int | None:
+        """Parse the last head again without its wish; return where `rest` holds another such head."""
         head = head_without_upgrade(
             self.parser.get_method(), self.target, self.parser.get_http_version(), self.fields
         )
         self.is_upgrade_ignored = False
+        self.phase = IDLE
         self.parser = httptools.HttpRequestParser(self)
         self.parser.set_dangerous_leniencies(lenient_data_after_close=True)
-        self.phase = IDLE
-        self.is_feeding = False
-        self.edge.bytes_in -= len(head) + len(rest)
-        self.data_received(head + rest)
+        self.parser.feed_data(head)
+        try:
+            self.parser.feed_data(rest)
+        except httptools.HttpParserUpgrade as upgrade:
+            return upgrade.args[0]
+        return None
 
     def eof_received(self) -> bool | None:  # pyright: ignore[reportIncompatibleMethodOverride]
         """Answer what a client sent before closing its sending side, unless it waits for work.
