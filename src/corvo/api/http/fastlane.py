@@ -103,9 +103,9 @@ class FastLaneProtocol(SlotProtocol):
     def on_upgrade(self, rest: memoryview) -> None:
         """Switch to WebSocket, or go on as if the client had not asked for another protocol.
 
-        Safety: the parser skips the body of a request that asks for an upgrade, although a server is
-        free to ignore the wish (RFC 9110 §7.8) and some clients send it with every first request.
-        So the head is parsed again without it, and the body behind it.
+        Safety: the parser skips the body of a request that asks for an upgrade, although a server
+        is free to ignore the wish (RFC 9110 §7.8) and some clients send it with every first
+        request. So the head is parsed again without it, and the body behind it.
         """
         try:
             # A loop and views, so that thousands of such requests in one read cost neither stack
@@ -122,7 +122,7 @@ class FastLaneProtocol(SlotProtocol):
         self.handle_websocket_upgrade()
 
     def feed_without_upgrade(self, rest: memoryview) -> int | None:
-        """Parse the last head again without its wish; return where `rest` holds another such head."""
+        """Parse the last head again without its wish; return where `rest` has another such."""
         head = head_without_upgrade(
             self.parser.get_method(), self.target, self.parser.get_http_version(), self.fields
         )
