@@ -58,9 +58,6 @@ HANDLERS: dict[type[Any], Callable[[World, Any], object]] = {
 }
 
 
-SWEEPS = (c.StepOperations, c.FireDeadlines, c.ReclaimLeases, c.PromoteJobs)
-
-
 class Oracle:
     """The reference queue of one namespace."""
 
@@ -81,7 +78,7 @@ class Oracle:
         self.world.starts = [n for n, event in numbered if event.type == e.STARTED]
         self.world.expired = [(n, event.job) for n, event in numbered if event.type == e.EXPIRED]
         self.world.draw_order()
-        self.world.is_sweeping = isinstance(command, SWEEPS)
+        self.world.is_sweeping = isinstance(command, c.StepOperations)
         try:
             if isinstance(command, c.FetchJobs):
                 assert isinstance(given, o.Fetched), given

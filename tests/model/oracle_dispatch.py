@@ -240,7 +240,7 @@ def start(world: World, job: ReferenceJob, command: FetchJobs, claim: Claim) -> 
     job.state, job.attempt, job.ended, job.answer = ACTIVE, job.attempt + 1, END_OPEN, None
     job.started_ms, job.worker = now_ms, command.worker
     job.lease_ms = lease_of(queue, command.lease_ms)
-    job.lease_until_ms = now_ms + job.lease_ms
+    job.lease_until_ms = job.lease_looked_ms = now_ms + job.lease_ms
     job.token = claim.token
     expected = (job.queue, job.tier, job.attempt, job.run, job.max_attempts, job.lease_ms)
     found = (claim.queue, claim.tier, claim.attempt, claim.run, claim.max_attempts, claim.lease_ms)

@@ -5,7 +5,7 @@ from corvo.model import job as j
 from corvo.model import outcome as o
 from tests.model import oracle_settle as ending
 from tests.model.oracle_state import ReferenceJob, World, refuse
-from tests.model.oracle_work import keep
+from tests.model.oracle_work import end_early, keep
 
 UNSTARTED = (j.PENDING, j.SCHEDULED, j.RETRYING, j.HELD)
 
@@ -164,6 +164,8 @@ def hold_job(world: World, command: c.HoldJob) -> o.Outcome:
     keep(job, command)
     if job.state == j.ACTIVE:
         job.ended = j.END_TAKEN
+        if end_early(world, job):
+            return o.JobChanged(j.STATE_NAMES[job.state], job.state)
     ending.set_hold(world, job, command.reason, command.timeout_ms, command.timeout_action)
     return o.JobChanged("held", j.HELD)
 
@@ -178,12 +180,9 @@ def approve_job(world: World, command: c.ApproveJob) -> o.Outcome:
 
 
 def release_hold(world: World, job: ReferenceJob) -> None:
-    """End a hold in favour of the job; one that was being cancelled when held is cancelled now."""
+    """End a hold in favour of the job."""
     job.hold_reason = ""
-    if job.cancel_ms:
-        ending.settle(world, job, j.CANCELLED)
-    else:
-        ending.make_pending(job)
+    ending.make_pending(job)
 
 
 def reject_job(world: World, command: c.RejectJob) -> o.Outcome:

@@ -42,6 +42,7 @@ class ReferenceJob:
     answer: Ended | None = None
     lease_ms: int = 0
     lease_until_ms: int = 0
+    lease_looked_ms: int = 0  # when a sweep looks at the lease next; heartbeats leave it alone
     due_ms: int = 0
     started_ms: int = 0
     finished_ms: int = 0
@@ -145,7 +146,7 @@ class World:
     now_ms: int = 0
     index: int = 0
     orders: int = 0
-    is_sweeping: bool = False  # the order in which a sweep ends jobs is the machine's business
+    is_sweeping: bool = False  # in which order an operation ends jobs is the machine's business
     jobs: dict[bytes, ReferenceJob] = field(default_factory=dict[bytes, ReferenceJob])
     queues: dict[str, ReferenceQueue] = field(default_factory=dict[str, ReferenceQueue])
     limits: dict[str, Limit] = field(default_factory=dict[str, Limit])
@@ -164,7 +165,7 @@ class World:
     cascade: list[tuple[bytes, bool]] = field(default_factory=list[tuple[bytes, bool]])
 
     def draw_order(self) -> int:
-        """Return the next place in line; jobs made by one sweep share a place."""
+        """Return the next place in line; what one step of operations does shares a place."""
         self.orders += not self.is_sweeping
         return self.orders
 

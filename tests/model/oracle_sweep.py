@@ -33,9 +33,12 @@ def promote_jobs(world: World, command: c.PromoteJobs) -> object:
 def reclaim_leases(world: World, command: c.ReclaimLeases) -> object:
     """Jobs whose lease ran out come back, the attempt counted as failed."""
     due = [job for job in world.jobs.values() if job.state == j.ACTIVE]
-    due = [job for job in due if job.lease_until_ms <= world.now_ms]
+    due = [job for job in due if job.lease_looked_ms <= world.now_ms]
     assert len(due) < command.limit
-    for job in sorted(due, key=lambda job: (job.lease_until_ms, job.id)):
+    for job in sorted(due, key=lambda job: (job.lease_looked_ms, job.id)):
+        if job.lease_until_ms > world.now_ms:
+            job.lease_looked_ms = job.lease_until_ms
+            continue
         if job.is_doomed:
             remove(world, job)
             continue
@@ -48,7 +51,7 @@ def reclaim_leases(world: World, command: c.ReclaimLeases) -> object:
             ending.make_pending(job)
         else:
             ending.settle(world, job, j.DEAD, reason="lease_expired")
-    return ANSWER_IS_FREE
+    return o.Swept(len(due))
 
 
 def fire_deadlines(world: World, command: c.FireDeadlines) -> object:
