@@ -8,7 +8,7 @@ from collections.abc import Callable
 from corvo.keys import space
 from corvo.machine import batches, documents, places, unique
 from corvo.machine.enqueue import find
-from corvo.machine.report import not_found
+from corvo.machine.report import end_early, not_found
 from corvo.machine.settle import erase, settle
 from corvo.machine.state import Queue, State
 from corvo.machine.transitions import ALLOWED
@@ -250,11 +250,14 @@ def hold_job(state: State, command: HoldJob) -> JobChanged | Rejected:
                     "the lease has ended; the job is no longer this worker's",
                     state=job.state,
                 )
-            job.ended = jb.END_TAKEN
         elif command.token:
             return Rejected(outcome.LEASE_LOST, "the job is no longer active", state=job.state)
         if command.checkpoint is not None:
             documents.set_checkpoint(state, job, command.checkpoint)
+        if job.state == jb.ACTIVE:
+            job.ended = jb.END_TAKEN
+            if end_early(state, queue, job):
+                return JobChanged(STATE_NAMES[job.state], job.state)
         places.leave(state, queue, job)
         found = places.rare(job)
         found.hold_reason = command.reason
@@ -286,11 +289,6 @@ def release_hold(state: State, queue: Queue, job: Job, by: str, note: str) -> No
     places.disarm_hold(state, job)
     places.leave(state, queue, job)
     state.emit(ev.APPROVED, job, queue.record.name, {"by": by} if by else None)
-    if found.cancel_ms:
-        # It was active and being cancelled when it was put aside.
-        places.enter_held(state, queue, job)
-        settle(state, queue, job, jb.CANCELLED, reason="cancelled")
-        return
     places.enter_pending(state, queue, job)
 
 

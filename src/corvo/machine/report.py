@@ -160,17 +160,22 @@ def _after_failure(
 
 def _settle_instead(state: State, queue: Queue, job: Job, verb: int) -> Ended | None:
     """A job that comes back may be over already: cancelled, or past its time to live."""
+    return _end(job, verb, job.state) if end_early(state, queue, job) else None
+
+
+def end_early(state: State, queue: Queue, job: Job) -> bool:
+    """End a job that comes back from a worker but was cancelled or ran out of time meanwhile."""
     found = job.rare
     if found is None:
-        return None
+        return False
     if found.cancel_ms:
         settle(state, queue, job, jb.CANCELLED, reason="cancelled")
-        return _end(job, verb, jb.CANCELLED)
+        return True
     if places.is_expired(state, job):
         state.emit(ev.EXPIRED, job, queue.record.name)
         settle(state, queue, job, jb.DEAD, reason="expired")
-        return _end(job, verb, jb.DEAD)
-    return None
+        return True
+    return False
 
 
 def release_job(state: State, command: ReleaseJob) -> Ended | Rejected:
