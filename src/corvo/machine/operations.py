@@ -119,7 +119,12 @@ def _finish_removal(state: State, operation: Operation) -> None:
         # Nobody reads these ranges any more: their space is gone.
         state.cleared.append((prefix, successor(prefix)))
     if operation.kind == DELETE:
-        queue = state.queues.pop(operation.queue_id)
+        queue = state.queues[operation.queue_id]
+        # What this very entry settled is not in a retention block yet.
+        for job_id in queue.settled:
+            operation.done += _erase_doomed(state, operation, job_id)
+        queue.settled = []
+        del state.queues[operation.queue_id]
         state.touch(queue)
         state.writes[queue.key] = None
 
