@@ -340,8 +340,11 @@ def wake_due(state: State, queue: Queue) -> None:
         if key is None or unpack_u64(key, 7)[0] > state.now_ms:
             return
         lane = queue.lanes.lane(state, space.lane_of(key))
+        gate = lane.gate
         _leave(state, queue, lane)
         make_runnable(state, queue, lane)
+        # The best lane in line may be more urgent than the one that had the timer.
+        wake_one(state, gate)
 
 
 def next_token_ms(state: State, queue: Queue) -> int:
