@@ -27,7 +27,7 @@ def overdue(world: World) -> list[str]:
             late.append(f"{name} was not promoted")
         elif job.state == j.ACTIVE and job.lease_until_ms <= now_ms:
             late.append(f"{name} was not reclaimed")
-        elif job.is_settled and job.finished_ms + POLICY.retention_ms <= now_ms:
+        elif job.is_settled and job.settled_ms + POLICY.retention_ms <= now_ms:
             if world.queues[job.queue].settings.retention_ms is None:
                 late.append(f"{name} was not purged")
         elif not job.is_settled and job.state != j.ACTIVE and 0 < job.expire_ms <= now_ms:

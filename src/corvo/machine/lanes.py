@@ -250,8 +250,10 @@ def _slot_key(state: State, queue: Queue, lane: Lane) -> bytes:
 def _rerank_waiting(state: State, queue: Queue, lane: Lane) -> None:
     """The head of a lane behind a gate may have changed."""
     if lane.at[:1] == space.TOKEN_WAITER:
-        # Another head may need fewer tokens: let it ask.
+        # Another head may need fewer tokens: let it ask, and with it who waits behind its timer.
+        gate = lane.gate
         retry_gate(state, queue, lane)
+        wake_one(state, gate)
         return
     key = _slot_key(state, queue, lane)
     if key != lane.at:
