@@ -30,6 +30,9 @@ class Conversation:
                 self.commit(asked)
                 asked = []
             if line.startswith("> "):
+                if asked and not self.reader.knows(line[2:]):
+                    self.commit(asked)
+                    asked = []
                 asked.append(line[2:])
                 self.said.append(line)
             elif line.startswith("+ "):

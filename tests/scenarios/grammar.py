@@ -1,6 +1,6 @@
 """From a line of a scenario to a command of the machine."""
 
-import shlex
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -31,7 +31,7 @@ class Line:
     """Words and `name=value` options of one command."""
 
     def __init__(self, text: str, now_ms: int) -> None:
-        words = shlex.split(text)
+        words = text.split()
         self.verb = words[0]
         self.words = [word for word in words[1:] if not is_option(word)]
         self.options = dict(word.split("=", 1) for word in words[1:] if is_option(word))
@@ -70,6 +70,12 @@ class Reader:
         self.ids: dict[str, bytes] = {}
         self.tokens: dict[str, int] = {}
         self.others = 0
+
+    def knows(self, text: str) -> bool:
+        """Whether a line only names tokens and derived jobs that have been given out."""
+        words = [word.removeprefix("token=") for word in text.split()]
+        named = [word for word in words if re.fullmatch("[td][0-9]+", word)]
+        return all(word in self.tokens or word in self.ids for word in named)
 
     def job(self, name: str) -> bytes:
         """Return the id of a job by its number or by the name of a derived one."""
