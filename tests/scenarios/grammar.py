@@ -70,6 +70,7 @@ class Reader:
         self.ids: dict[str, bytes] = {}
         self.tokens: dict[str, int] = {}
         self.others = 0
+        self.derived = 0
 
     def knows(self, text: str) -> bool:
         """Whether a line only names tokens and derived jobs that have been given out."""
@@ -90,8 +91,8 @@ class Reader:
     def name(self, job_id: bytes) -> str:
         """Return the name of a job; one the machine made is d1, d2 and so on."""
         if job_id not in self.names:
-            derived = sum(name.startswith("d") for name in self.ids)
-            self.bind(f"d{derived + 1}", job_id)
+            self.derived += 1
+            self.bind(f"d{self.derived}", job_id)
         return self.names[job_id]
 
     def token(self, line: Line) -> int:

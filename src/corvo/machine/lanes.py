@@ -256,6 +256,10 @@ def _rerank_waiting(state: State, queue: Queue, lane: Lane) -> None:
         wake_one(state, gate)
         return
     key = _slot_key(state, queue, lane)
+    if key < lane.at:
+        # More urgent than it was: a lane it would now pass may have been woken before it.
+        retry_gate(state, queue, lane)
+        return
     if key != lane.at:
         state.delete_index(lane.at)
         state.put_index(key)
