@@ -1,9 +1,9 @@
 """Who gets in: bounded pending work, and refusals that say when to come back.
 
-Two bounds, commands and bytes, cover everything between submission and apply. Past them a producer is
-told how long the queue ahead of it takes at the rate measured just now. Commands that end work (ack,
-fail, heartbeat, release, snooze) have a second helping of the same size: when producers flood the
-server, finished work must still be able to leave it.
+Two bounds, commands and bytes, cover everything between submission and apply. Past them a producer
+is told how long the queue ahead of it takes at the rate measured just now. Commands that end work
+(ack, fail, heartbeat, release, snooze) have a second helping of the same size: when producers flood
+the server, finished work must still be able to leave it.
 
 While draining, nothing new is taken or handed out; while the disk is full, nothing new is taken.
 Ending work is allowed in both.

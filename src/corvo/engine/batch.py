@@ -4,10 +4,10 @@
               (this turn)  (full ones)  (log.append) (log.sync)  (machine)
 
 There is no timer and no delay to tune. When the disk is idle a batch closes at the end of the turn
-of the loop in which its first command came, so that commands read from many sockets in one turn join
-it; while the disk is busy, it closes when the sync returns, so that a batch is as large as the disk is
-slow. When a sync returns, the next batch is written and its sync started before the finished one is
-applied: the disk works while we do.
+of the loop in which its first command came, so that commands read from many sockets in one turn
+join it; while the disk is busy, it closes when the sync returns, so that a batch is as large as the
+disk is slow. When a sync returns, the next batch is written and its sync started before the
+finished one is applied: the disk works while we do.
 
 Invariant: one sync is in flight at most, and batches are applied in the order they were written.
 """
@@ -136,9 +136,7 @@ class Pipeline:
             if not self._is_busy:
                 self._is_busy = True
                 self._loop.call_soon(self._turn)
-        elif (
-            len(commands) >= self._commands_max or batch.size_bytes + size_bytes > self._bytes_max
-        ):
+        elif len(commands) >= self._commands_max or batch.size_bytes + size_bytes > self._bytes_max:
             batch = self._seal()
             commands = batch.commands
         commands.append(command)
@@ -150,7 +148,7 @@ class Pipeline:
     def add_together(
         self, commands: list[Command], on_done: Callable[[list[Outcome], int], None]
     ) -> None:
-        """Append commands that stay together in one entry, or span several when they are too many."""
+        """Append commands that share one entry, or span several when they are too many."""
         assert commands
         gathered = len(self._gathering.commands)
         if gathered and gathered + len(commands) > self._commands_max:
@@ -188,7 +186,10 @@ class Pipeline:
         elif self._write(batch):
             self._syncing = batch
             self._sync_began_s = self._clock.monotonic()
-            self._log.sync(self._on_synced)
+            try:
+                self._log.sync(self._on_synced)
+            except StorageError as error:
+                self._die(error)
         else:
             self._loop.call_soon(self._turn)
 

@@ -1,8 +1,8 @@
 """The garbage collector's settings for a process that holds a million small records.
 
-Cost: records are `Struct(gc=False)` and carry no cycles, so the collector mostly walks caches it can
-never free. Freezing what start-up built and collecting rarely was measured at 20 to 25 percent of
-the CPU of a command.
+Cost: records are `Struct(gc=False)` and carry no cycles, so the collector mostly walks caches it
+can never free. Freezing what start-up built and collecting rarely was measured at 20 to 25 percent
+of the CPU of a command.
 """
 
 import gc

@@ -7,8 +7,8 @@ for routes where a microsecond does not matter.
 """
 
 import asyncio
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Coroutine
+from typing import Any, TypeVar
 
 from msgspec import Struct
 
@@ -26,7 +26,7 @@ from corvo.model import limits
 from corvo.model.command import Command, EnqueueBatch, EnqueueJob, FetchJobs
 from corvo.model.event import EventBlock
 from corvo.model.outcome import Claim, Outcome
-from corvo.replication import FsyncPolicy, LocalLog
+from corvo.replication import LocalLog
 from corvo.runtime.clock import Clock
 from corvo.runtime.tasks import Supervisor
 
@@ -62,12 +62,11 @@ class Hooks(Struct, frozen=True, kw_only=True):
 class Engine:
     """Submit, fetch, read, feed, status."""
 
-    def __init__(  # noqa: PLR0913 - built by `open` only
+    def __init__(
         self,
         *,
         store: Store,
         log: LocalLog,
-        fsync: FsyncPolicy,
         clock: Clock,
         machine: Machine,
         recovery: Recovery,
@@ -78,7 +77,6 @@ class Engine:
         loop = asyncio.get_running_loop()
         self._store = store
         self._log = log
-        self._fsync = fsync
         self._clock = clock
         self._machine = machine
         self._hooks = hooks
@@ -99,7 +97,7 @@ class Engine:
             log=log,
             machine=machine,
             clock=clock,
-            is_durable=fsync.is_always,
+            is_durable=log.policy.is_always,
             on_applied=self._on_applied,
             on_disk_full=self._on_disk_full,
             on_fatal=self._die,
@@ -132,12 +130,11 @@ class Engine:
     # --- life ---------------------------------------------------------------------------------
 
     @classmethod
-    def open(  # noqa: PLR0913 - the composition root names each
+    def open(
         cls,
         *,
         store: Store,
         log: LocalLog,
-        fsync: FsyncPolicy,
         clock: Clock,
         hooks: Hooks,
         options: Options | None = None,
@@ -149,7 +146,6 @@ class Engine:
         return cls(
             store=store,
             log=log,
-            fsync=fsync,
             clock=clock,
             machine=machine,
             recovery=recovery,
@@ -161,8 +157,10 @@ class Engine:
     def start(self) -> None:
         """Open the door and begin the periodic work."""
         self._tasks.start("upkeep", self._guarded(self._upkeep.run()))
-        if self._fsync.mode == "interval":
-            sync = self._upkeep.run_interval_sync(self._fsync.interval_ms)
+        self._tasks.start("flushes", self._guarded(self._upkeep.run_flushes()))
+        policy = self._log.policy
+        if policy.mode == "interval":
+            sync = self._upkeep.run_interval_sync(policy.interval_ms)
             self._tasks.start("interval sync", self._guarded(sync))
         self._admission.enter(OPEN)
 
@@ -174,7 +172,7 @@ class Engine:
         await self._pipeline.wait_idle()
 
     async def close(self) -> None:
-        """Finish what is pending, make everything durable and release the files. May be repeated."""
+        """Finish what is pending, make all of it durable, release the files. May be repeated."""
         if self._is_closed:
             return
         self._is_closed = True
@@ -199,7 +197,7 @@ class Engine:
             self._is_fatal = True
             self._hooks.fatal(error)
 
-    async def _guarded(self, work: Any) -> None:
+    async def _guarded(self, work: Coroutine[Any, Any, None]) -> None:
         try:
             await work
         except Exception as error:  # noqa: BLE001 - handed to the server, which ends the process
@@ -362,7 +360,7 @@ class Engine:
             "term": self._log.term,
             "chain": self._machine.chain.hex(),
             "machine_version": self._machine.version,
-            "fsync": self._fsync.render(),
+            "fsync": self._log.policy.render(),
             "log": {
                 "first_index": self._log.first_index,
                 "last_index": self._log.last_index,
@@ -383,7 +381,7 @@ class Engine:
         }
 
 
-Result = Any
+Result = TypeVar("Result")
 
 
 def _settle(future: "asyncio.Future[Result]", result: Result) -> None:

@@ -2,7 +2,8 @@
 
 A consumer (view, event stream, webhooks) asks for what follows an index and gets a slice. The ring
 answers those that keep up without touching the store; whoever falls behind the ring is answered
-from the store in slices of the same shape. A slow consumer therefore costs nothing but its own time.
+from the store in slices of the same shape. A slow consumer therefore costs nothing but its own
+time.
 """
 
 from bisect import bisect_right

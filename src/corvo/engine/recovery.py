@@ -1,7 +1,7 @@
 """From a stopped process to a machine that stands where the log ends.
 
-The store holds the effects of a prefix of the log together with the index of its last entry, written
-in one atomic batch. So recovery is: open both, read the index, apply every entry after it.
+The store holds the effects of a prefix of the log together with the index of its last entry,
+written in one atomic batch. So recovery is: open both, read the index, apply every entry after it.
 """
 
 from collections.abc import Callable
@@ -65,12 +65,9 @@ def recover(
     return machine, Recovery(store_index, log_index, entries, commands, elapsed_ms, notes)
 
 
-def _replay(
-    machine: Machine, log: LocalLog, on_progress: Callable[[int, int], None] | None
-) -> int:
+def _replay(machine: Machine, log: LocalLog, on_progress: Callable[[int, int], None] | None) -> int:
     commands_count = 0
-    entries_count = 0
-    for index, raw in log.replay(machine.index):
+    for count, (index, raw) in enumerate(log.replay(machine.index), start=1):
         if index != machine.index + 1:
             corrupt(f"the log continues at {index} after {machine.index}")
         try:
@@ -84,8 +81,7 @@ def _replay(
             corrupt(f"time goes back at entry {index} of the log")
         machine.apply(index, raw, entry)
         commands_count += len(entry.commands)
-        entries_count += 1
-        if on_progress is not None and entries_count % REPORT_ENTRIES == 0:
+        if on_progress is not None and count % REPORT_ENTRIES == 0:
             on_progress(index, log.last_index)
     assert machine.index == log.last_index, (machine.index, log.last_index)
     return commands_count

@@ -6,8 +6,8 @@
     watch      free disk space and the store's stall figures, for admission
     tidy       desks nobody waits at, workers nobody has seen
 
-Safety: the order is applied index first, flush second, release third. The index read before the flush
-is at most what the flush made durable; an index read after it could be ahead of the disk.
+Safety: the order is applied index first, flush second, release third. The index read before the
+flush is at most what the flush made durable; an index read after it could be ahead of the disk.
 """
 
 import asyncio
@@ -27,7 +27,8 @@ from corvo.runtime.threads import Worker
 
 TICK_S = 1.0
 TIDY_TICKS = 60
-# Above these the store is about to slow writes down (its own triggers are 40 files and 4 memtables).
+# Above these the store is about to slow writes down (its own triggers are 40 files and 4
+# memtables).
 LEVEL0_FILES_MAX = 32
 MEMTABLES_WAITING_MAX = 3
 
@@ -69,7 +70,7 @@ class Upkeep:
         self._free_bytes = free_bytes
         # Two threads: a flush may take seconds, and a segment must be ready before it is needed.
         self._flusher = Worker("corvo-flush")
-        self._preparer = Worker("corvo-segment")
+        self._segments = Worker("corvo-segments")
         self._flushed_index = machine.index
         self._flushed_commands = 0
         self._flushed_s = clock.monotonic()
@@ -81,30 +82,36 @@ class Upkeep:
         self.store_statistics: dict[str, int] = {}
 
     async def run(self) -> None:
-        """Tick until cancelled. A failure goes upward and ends the process."""
+        """Look at everything each second until cancelled. A failure goes upward."""
         while True:
             await self.tick()
+            await asyncio.sleep(TICK_S)
+
+    async def run_flushes(self) -> None:
+        """Flush whenever it is due; a flush takes long and must not hold up the ticks."""
+        while True:
+            if self.is_flush_due():
+                await self.flush()
             await asyncio.sleep(TICK_S)
 
     async def run_interval_sync(self, interval_ms: int) -> None:
         """Sync the log every so often: the promise of `--fsync interval`."""
         while True:
             await asyncio.sleep(interval_ms / 1000)
-            if self._log.synced_index < self._log.last_index:
+            if self._log.synced_index < self._log.last_index and not self._log.is_syncing:
                 done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
                 self._log.sync_now(lambda done=done: _resolve(done))
                 await done
 
     async def tick(self) -> None:
-        """Look at everything once."""
+        """Look at everything but the flush once."""
         self._ticks += 1
         self._watch_store()
         await self._prepare_segment()
+        self._mark_when_idle()
         self._watch_disk()
         if self._ticks % TIDY_TICKS == 0:
             self._tidy()
-        if self.is_flush_due():
-            await self.flush()
 
     def is_flush_due(self) -> bool:
         """Whether enough was written or enough time passed since the last flush."""
@@ -124,7 +131,7 @@ class Upkeep:
             commands = self._pipeline.applied_count
             began_s = self._clock.monotonic()
             await self._flusher.run(self._store.flush)
-            self.released_segments += await self._flusher.run(self._log.release, index)
+            self.released_segments += await self._segments.run(self._log.release, index)
             self._flushed_s = self._clock.monotonic()
             self._flushed_index = index
             self._flushed_commands = commands
@@ -147,13 +154,24 @@ class Upkeep:
             self._has_segment_room = True
             return
         try:
-            await self._preparer.run(self._log.prepare_next)
+            await self._segments.run(self._log.prepare_next)
         except StorageError as error:
             if error.code != DISK_FULL:
                 raise
             self._has_segment_room = False
         else:
             self._has_segment_room = True
+
+    def _mark_when_idle(self) -> None:
+        """Let the log vouch for its last entry once nothing follows it."""
+        if self._pipeline.pending_count or self._log.is_syncing:
+            return
+        try:
+            self._log.mark()
+        except StorageError as error:
+            if error.code != DISK_FULL:
+                raise
+            self._has_segment_room = False
 
     def _watch_disk(self) -> None:
         is_full = not self._has_segment_room
@@ -176,7 +194,7 @@ class Upkeep:
     def stop(self) -> None:
         """End the threads, after what they were given. Blocks; may be called again."""
         self._flusher.stop()
-        self._preparer.stop()
+        self._segments.stop()
 
     def statistics(self) -> dict[str, int]:
         return {

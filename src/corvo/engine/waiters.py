@@ -10,10 +10,11 @@ otherwise its ticket sits at the desk of each queue it names until something hap
     the wait is over             one wheel for all tickets; the answer is empty
     the client is gone           `Ticket.drop`
 
-Invariant: a parked ticket sits at every desk it names and in the wheel; on any of the above it leaves
-all of them at once. Only the machine decides: a proposed fetch that comes back empty parks again, in
-front. No wake-up is lost, because parking and applying share one thread, and every desk whose
-queue was touched, or whose fetches in flight returned with jobs, is asked again after each entry.
+Invariant: a parked ticket sits at every desk it names and in the wheel; on any of the above it
+leaves all of them at once. Only the machine decides: a proposed fetch that comes back empty parks
+again, in front. No wake-up is lost, because parking and applying share one thread, and every desk
+whose queue was touched, or whose fetches in flight returned with jobs, is asked again after each
+entry.
 """
 
 import asyncio
@@ -103,7 +104,7 @@ class Ticket:
 class WaitingRoom:
     """All desks and tickets of one engine."""
 
-    def __init__(  # noqa: PLR0913 - named at the one call
+    def __init__(
         self,
         *,
         loop: asyncio.AbstractEventLoop,
@@ -252,8 +253,8 @@ class WaitingRoom:
         if self.parked_count == 0 and not again:
             dry.clear()
             return
-        # An entry of nothing but fetches that all came back empty changed nothing for anybody. If it
-        # counted as a touch, an upper bound that is too high would make the log grow for ever.
+        # An entry of nothing but fetches that all came back empty changed nothing for anybody. If
+        # it counted as a touch, an upper bound that is too high would make the log grow for ever.
         if empty_count < commands_count:
             for key in touched:
                 desk = self._desks.get(key)

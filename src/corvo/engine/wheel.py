@@ -1,8 +1,8 @@
 """Time-outs of many waiters on one timer of the loop.
 
 Cost: a timer per waiter would put twenty thousand entries into the loop's heap and leave a dead one
-behind for each waiter that is served early. Here a waiter enters and leaves in constant time, and the
-loop sleeps until the next slot that holds anybody.
+behind for each waiter that is served early. Here a waiter enters and leaves in constant time, and
+the loop sleeps until the next slot that holds anybody.
 """
 
 import asyncio

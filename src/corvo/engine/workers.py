@@ -1,7 +1,7 @@
 """Who works: a registry in memory, fed by what workers ask for and say.
 
-It is a picture for people and decides nothing: leases are what keep jobs safe. It starts empty after
-a restart and fills again within one poll of each worker.
+It is a picture for people and decides nothing: leases are what keep jobs safe. It starts empty
+after a restart and fills again within one poll of each worker.
 """
 
 from collections import OrderedDict
