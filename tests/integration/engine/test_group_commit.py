@@ -212,8 +212,9 @@ def test_fsync_interval_answers_at_once_and_syncs_soon():
     async def run() -> None:
         async with Rig(fsync="interval=5ms") as rig:
             await rig.put()
-            while rig.log.synced_index < 1:
-                await asyncio.sleep(0.001)
+            assert rig.log.synced_index == 0
+            await rig.syncer.has_synced.wait()
+            assert rig.log.synced_index == 1
 
     asyncio.run(run())
 
