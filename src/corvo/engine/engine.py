@@ -181,9 +181,12 @@ class Engine:
         await self._pipeline.wait_idle()
         await self._tasks.stop()
         self._upkeep.stop()
-        # A clean stop leaves nothing to replay, so the next start may run newer code safely.
-        self._log.close()
-        self._store.close()
+        try:
+            self._log.close()
+        finally:
+            # Closing flushes: a clean stop leaves nothing to replay, so the next start may run
+            # newer code safely.
+            self._store.close()
 
     def kill(self) -> None:
         """Stop at once: acknowledge nothing more. What was acknowledged is on disk."""
@@ -231,10 +234,18 @@ class Engine:
         then the last one.
         """
         pipeline = self._pipeline
-        for command in commands:
-            self._admission.check(
-                command, len(commands), pipeline.pending_count, pipeline.pending_bytes
-            )
+        admission = self._admission
+        count = len(commands)
+        if count == 0:
+            on_done([], self._machine.index)
+            return
+        if (
+            admission.is_guarded
+            or pipeline.pending_count + count > admission.pending_max
+            or pipeline.pending_bytes >= admission.pending_bytes_max
+        ):
+            for command in commands:
+                admission.check(command, count, pipeline.pending_count, pipeline.pending_bytes)
         pipeline.add_together(commands, on_done)
         if self._room.parked_count:
             for command in commands:
