@@ -115,7 +115,6 @@ class Engine:
             clock=clock,
             machine=machine,
             propose=self._pipeline.add,
-            has_room=self._has_room,
             on_reply_failed=hooks.reply_failed,
             parked_max=options.parked_max,
             inflight_max=options.fetch_inflight_max,
@@ -259,9 +258,11 @@ class Engine:
 
     def fetch(self, command: FetchJobs, timeout_ms: int, on_done: OnFetched) -> Ticket:
         """Claim jobs now, or wait for some. The answer may come before this returns."""
-        if self._admission.is_guarded:
-            self._admission.check(command, 0, 0, 0)
-        return self._room.fetch(command, timeout_ms, on_done)
+        admission = self._admission
+        if admission.is_guarded:
+            admission.check(command, 0, 0, 0)
+        has_room = self._pipeline.pending_count < admission.pending_max
+        return self._room.fetch(command, timeout_ms, on_done, has_room=has_room)
 
     def give_back(self, ns: int, claims: list[Claim]) -> None:
         """Release jobs whose answer could not be delivered."""
@@ -288,9 +289,6 @@ class Engine:
             self._room.follow(command.spec)
         elif isinstance(command, EnqueueBatch) and command.specs:
             self._room.follow_batch(command.specs)
-
-    def _has_room(self) -> bool:
-        return self._pipeline.pending_count < self._admission.pending_max
 
     # --- after each entry ---------------------------------------------------------------------
 

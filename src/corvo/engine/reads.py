@@ -1,4 +1,4 @@
-"""Reads of applied state: what everything above the engine may look at, and nothing to change it."""
+"""Reads of applied state: what everything above the engine may look at, never change."""
 
 from collections.abc import Callable
 
