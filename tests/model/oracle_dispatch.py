@@ -16,7 +16,6 @@ from tests.model.oracle_state import (
     lease_of,
 )
 
-
 @dataclass
 class Offer:
     """What a queue may hand out next: one of `jobs`; perhaps nothing unless it is sure."""

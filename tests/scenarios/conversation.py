@@ -83,3 +83,5 @@ class Conversation:
         for index, raw in enumerate(self.log, start=1):
             machine.apply(index, raw, decode_entry(raw))
         assert digest(store) == digest(self.store)
+
+

@@ -347,6 +347,7 @@ class WaitingRoom:
     def _return_refused(self, ticket: Ticket) -> None:
         # A fault of the machine or a full disk: the worker waits on instead of asking again at
         # once, and the desk is asked a little later, since no entry may touch it before.
+        self.empty_count += 1
         now_ms = self._clock.now_ms()
         for desk in ticket.desks:
             self._arm(desk, now_ms + REFUSED_RETRY_MS, now_ms)
