@@ -7,7 +7,8 @@ instants that come late, and check that it neither floods the log nor forgets an
 import asyncio
 from collections.abc import Callable
 
-from corvo.engine.waiters import Ticket, WaitingRoom
+from corvo.engine.desk import Ticket
+from corvo.engine.waiters import WaitingRoom
 from corvo.model.command import Command, FetchJobs
 from corvo.model.outcome import Fetched, Outcome, Rejected
 from corvo.runtime.clock import SystemClock
