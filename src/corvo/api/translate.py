@@ -8,7 +8,7 @@ from collections.abc import Callable
 from hashlib import blake2b
 from typing import Final
 
-from msgspec import Raw
+from msgspec import Raw, Struct
 
 from corvo.api import wire
 from corvo.api.decode import under
@@ -53,28 +53,33 @@ HOLD_ACTIONS: Final = {name: number for number, name in enumerate(HOLD_ACTION_NA
 _NULL: Final = b"null"
 _OBJECT: Final = b"{}"
 
-NewId = Callable[[], bytes]
+
+class Context(Struct, frozen=True):
+    """What translation needs beside the request."""
+
+    new_id: Callable[[], bytes]
+    payload_bytes_max: int = limits.PAYLOAD_BYTES_MAX
 
 
 def enqueue(
-    request: wire.EnqueueRequest, ns: int, new_id: NewId, idempotency: Idempotency | None
+    request: wire.EnqueueRequest, ns: int, context: Context, idempotency: Idempotency | None
 ) -> EnqueueJob:
     """Make the command of `POST /enqueue`."""
-    return EnqueueJob(spec_of(request, ns, new_id(), siblings=()), idempotency)
+    return EnqueueJob(spec_of(request, ns, context, context.new_id()), idempotency)
 
 
 def enqueue_batch(
-    request: wire.EnqueueBatchRequest, ns: int, new_id: NewId, idempotency: Idempotency | None
+    request: wire.EnqueueBatchRequest, ns: int, context: Context, idempotency: Idempotency | None
 ) -> EnqueueBatch:
     """Make the command of `POST /enqueue/batch`; the first malformed job refuses the whole call."""
     batch = None
     if request.batch is not None:
-        batch = _batch_of(request.batch, new_id())
+        batch = _batch_of(request.batch, context)
     batch_id = batch.id if batch is not None else None
     siblings: list[bytes] = []
     specs: list[Spec] = []
     for position, job in enumerate(request.jobs):
-        identifier = new_id()
+        identifier = context.new_id()
         try:
             if job.idempotency_key is not None:
                 raise RequestError(
@@ -83,7 +88,7 @@ def enqueue_batch(
                     field="idempotency_key",
                     hint="send one Idempotency-Key for the whole call",
                 )
-            specs.append(spec_of(job, ns, identifier, siblings=siblings, batch_id=batch_id))
+            specs.append(spec_of(job, ns, context, identifier, siblings, batch_id))
         except RequestError as error:
             raise under(f"jobs[{position}]", error) from error
         siblings.append(identifier)
@@ -116,23 +121,23 @@ def refuse_unbuilt(raw: Raw, field: str) -> None:
         )
 
 
-def spec_of(
+def spec_of(  # noqa: PLR0913 - Cost: positional, since this runs once per job of a batch
     job: wire.JobFields,
     ns: int,
+    context: Context,
     identifier: bytes,
-    *,
-    siblings: list[bytes] | tuple[()],
+    siblings: list[bytes] | tuple[()] = (),
     batch_id: bytes | None = None,
 ) -> Spec:
-    """Make the specification of a job."""
+    """Make the specification of a job; `siblings` are the earlier jobs of the same call."""
     assert job.queue is not None
-    payload = check_document(job.payload, "payload") or _OBJECT
+    payload = check_document(job.payload, "payload", context.payload_bytes_max) or _OBJECT
     queue = check_name(job.queue, "queue")
     retry = retry_of(job, DEFAULT_RETRY)
     tags = job.tags
     chain = None
     if job.chain is not None:
-        chain = chain_of(job.chain, queue, identifier, retry)
+        chain = chain_of(job.chain, queue, identifier, retry, context.payload_bytes_max)
         payload = _first_payload(job, payload)
     if job.agent is not wire.ABSENT:
         refuse_unbuilt(job.agent, "agent")
@@ -185,7 +190,7 @@ def retry_of(fields: wire.JobFields | wire.StepFields, inherited: RetryPolicy) -
 
 
 def chain_of(
-    fields: wire.ChainFields, queue: str, identifier: bytes, retry: RetryPolicy
+    fields: wire.ChainFields, queue: str, identifier: bytes, retry: RetryPolicy, most_bytes: int
 ) -> Chain:
     """Make the pipeline of a job. It carries the identifier of its first job."""
     if not 1 <= len(fields.steps) <= limits.CHAIN_STEPS_MAX:
@@ -205,15 +210,15 @@ def chain_of(
             hint="set priority, retries, tags and limits on the job itself",
         )
     steps = tuple(
-        _step_of(step, f"chain.steps[{position}]", retry)
+        _step_of(step, f"chain.steps[{position}]", retry, most_bytes)
         for position, step in enumerate(fields.steps)
     )
     on_failure, on_exit = fields.on_failure, fields.on_exit
     return Chain(
         identifier,
         steps,
-        None if on_failure is None else _step_of(on_failure, "chain.on_failure", retry),
-        None if on_exit is None else _step_of(on_exit, "chain.on_exit", retry),
+        None if on_failure is None else _step_of(on_failure, "chain.on_failure", retry, most_bytes),
+        None if on_exit is None else _step_of(on_exit, "chain.on_exit", retry, most_bytes),
     )
 
 
@@ -234,12 +239,14 @@ def _first_payload(job: wire.JobFields, payload: bytes) -> bytes:
     return first
 
 
-def _step_of(step: wire.StepFields, path: str, inherited: RetryPolicy) -> Step:
+def _step_of(
+    step: wire.StepFields, path: str, inherited: RetryPolicy, most_bytes: int
+) -> Step:
     try:
         retry = retry_of(step, inherited)
         return Step(
             check_name(step.queue, "queue"),
-            check_document(step.payload, "payload") or None,
+            check_document(step.payload, "payload", most_bytes) or None,
             None if step.priority is None else TIERS[step.priority],
             None if retry is inherited else retry,
             None if step.tags is None else check_tags(step.tags) or {},
@@ -252,16 +259,17 @@ def _step_of(step: wire.StepFields, path: str, inherited: RetryPolicy) -> Step:
         raise under(path, error) from error
 
 
-def _batch_of(fields: wire.BatchFields, identifier: bytes) -> BatchSpec:
+def _batch_of(fields: wire.BatchFields, context: Context) -> BatchSpec:
+    most_bytes = context.payload_bytes_max
     try:
         queue = fields.callback_queue
-        payload = check_document(fields.callback_payload, "callback_payload") or None
+        payload = check_document(fields.callback_payload, "callback_payload", most_bytes) or None
         if queue is None and payload is not None:
             raise RequestError("a callback payload needs a callback queue", field="callback_queue")
         queue = "" if queue is None else check_name(queue, "callback_queue")
     except RequestError as error:
         raise under("batch", error) from error
-    return BatchSpec(identifier, queue, payload)
+    return BatchSpec(context.new_id(), queue, payload)
 
 
 def _unique_of(job: wire.JobFields) -> Unique | None:
