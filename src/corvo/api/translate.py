@@ -239,9 +239,7 @@ def _first_payload(job: wire.JobFields, payload: bytes) -> bytes:
     return first
 
 
-def _step_of(
-    step: wire.StepFields, path: str, inherited: RetryPolicy, most_bytes: int
-) -> Step:
+def _step_of(step: wire.StepFields, path: str, inherited: RetryPolicy, most_bytes: int) -> Step:
     try:
         retry = retry_of(step, inherited)
         return Step(

@@ -175,9 +175,7 @@ def check_tags(tags: dict[str, str], field: str = "tags") -> dict[str, str] | No
     return tags or None
 
 
-def check_document(
-    raw: Raw, field: str, most_bytes: int = limits.PAYLOAD_BYTES_MAX
-) -> bytes:
+def check_document(raw: Raw, field: str, most_bytes: int = limits.PAYLOAD_BYTES_MAX) -> bytes:
     """Accept a JSON document as the bytes it was sent as.
 
     The decoder has checked the syntax (it refuses NaN, Infinity and lone surrogates) and the edge has
