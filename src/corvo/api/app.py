@@ -3,7 +3,7 @@
     surface = build(engine)
     listener = await start(host, port, surface.application, surface.hot, report=...)
 
-Both hold the same handlers for the hot routes, so that it does not matter which lane a request takes.
+Both hold the same handlers for the hot routes, so it does not matter which lane a request takes.
 Handler exceptions are not caught here: the transport answers them 500 INTERNAL_ERROR with a request
 id and hands them to its `report`, the same way in both lanes.
 """

@@ -126,7 +126,7 @@ _INTERNAL: Final = CODES["INTERNAL_ERROR"]
 _encode: Final = Encoder().encode
 
 
-def envelope(  # noqa: PLR0913 - one keyword per optional member of the envelope
+def envelope(
     code: str,
     message: str = "",
     *,

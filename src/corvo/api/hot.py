@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from corvo.engine import Engine
 
 Method = Callable[["HotRoutes", "Exchange"], None]
+FetchAnswer = Callable[["Exchange", Fetched, int], None]
 EndedRenderer = Callable[[Ended, int], bytes]
 
 _REPLAYED: Final = b"idempotent-replayed: true\r\n"
@@ -115,7 +116,7 @@ class HotRoutes:
         exchange: "Exchange",
         request: wire.FetchRequest,
         count: int,
-        answer: Callable[["Exchange", Fetched, int], None],
+        answer: FetchAnswer,
     ) -> None:
         ns = principal_of(exchange).ns
         command, timeout_ms = work.fetch(request, ns, count)
@@ -125,10 +126,21 @@ class HotRoutes:
             request.concurrency or 0,
             draining=request.draining or False,
         )
-        ticket = self._engine.fetch(command, timeout_ms, partial(answer, exchange))
+        ticket = self._engine.fetch(command, timeout_ms, partial(self._hand_out, exchange, answer))
         # A gone client: a parked fetch leaves the queue, a claimed job is released.
-        if not exchange.is_replied:
+        if exchange.is_gone:
+            ticket.drop()
+        elif not exchange.is_replied:
             exchange.on_gone = ticket.drop
+
+    def _hand_out(
+        self, exchange: "Exchange", answer: FetchAnswer, outcome: Fetched, index: int
+    ) -> None:
+        if exchange.is_gone and outcome.claims:
+            # Nobody reads the answer any more, so nobody would work on these.
+            self._engine.give_back(principal_of(exchange).ns, outcome.claims)
+        else:
+            answer(exchange, outcome, index)
 
     @_refusing
     def ack(self, exchange: "Exchange") -> None:

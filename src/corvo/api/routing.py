@@ -112,7 +112,7 @@ class Application:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request; an unexpected exception goes up to the transport's guard."""
-        # Starlette raises its refusals only inside an application; outside it answers in plain text.
+        # Starlette raises its refusals only inside an application; outside it answers plain text.
         scope["app"] = self
         try:
             await self._router(scope, receive, send)

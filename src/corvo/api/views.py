@@ -1,7 +1,7 @@
 """Records as JSON objects: job, queue, limit, batch, worker, and why a job is not running.
 
-These are read by people and by the slow routes; they are built as dictionaries in the order a reader
-wants the members. Documents are embedded as the bytes they were sent as.
+These are read by people and by the slow routes; they are built as dictionaries in the order a
+reader wants the members. Documents are embedded as the bytes they were sent as.
 """
 
 from typing import Any, Final
@@ -143,7 +143,7 @@ def _seconds(duration_ms: int) -> int | str:
 
 
 def settings_members(settings: Settings) -> Members:
-    """The settings of a queue; null is no limit or the server's default. The secret stays inside."""
+    """The settings of a queue; null is no limit or the server's default. Secrets stay inside."""
     retention_ms = settings.retention_ms
     return {
         "max_concurrency": settings.max_concurrency or None,

@@ -198,8 +198,8 @@ def _or_none(value: Any) -> Any:
 
 
 def _maybe_duration(
-    value: wire.Duration | None | UnsetType, field: str, *, least_ms: int = 0, **bounds: int
-) -> int | None | UnsetType:
+    value: wire.Duration | UnsetType | None, field: str, *, least_ms: int = 0, **bounds: int
+) -> int | UnsetType | None:
     if isinstance(value, UnsetType):
         return UNSET
     if value is None or value in (0, "0s"):
@@ -207,7 +207,7 @@ def _maybe_duration(
     return parse_duration(value, field, least_ms=least_ms, **bounds)
 
 
-def _maybe_rate(fields: wire.RateFields | None | UnsetType, path: str) -> Rate | None | UnsetType:
+def _maybe_rate(fields: wire.RateFields | UnsetType | None, path: str) -> Rate | UnsetType | None:
     if isinstance(fields, UnsetType) or fields is None:
         return fields
     try:
@@ -216,7 +216,7 @@ def _maybe_rate(fields: wire.RateFields | None | UnsetType, path: str) -> Rate |
         raise under(path, error) from error
 
 
-def _aging_ms(request: wire.SettingsRequest) -> int | None | UnsetType:
+def _aging_ms(request: wire.SettingsRequest) -> int | UnsetType | None:
     """The mode says whether tiers age, the step how fast; a step alone implies the mode."""
     mode, step = request.priority_mode, request.aging_step
     step_ms = _maybe_duration(step, "aging_step", least_ms=1)

@@ -51,10 +51,9 @@ class ServerRoutes:
 
     async def health(self, _call: Call) -> Answer:
         """`GET /healthz`: 503 while starting or draining. A view that is down is not unhealthy."""
-        state = str(self._engine.status().get("state", "ok"))
-        is_ready = state not in ("starting", "draining")
-        members = {"status": "ok" if is_ready else state, "view": self._view_state()}
-        return answer(members, 200 if is_ready else 503)
+        is_ready = self._engine.is_serving
+        status = "ok" if is_ready else self._engine.phase
+        return answer({"status": status, "view": self._view_state()}, 200 if is_ready else 503)
 
     async def live(self, _call: Call) -> Answer:
         """`GET /livez`: the process answers."""
