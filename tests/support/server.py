@@ -1,7 +1,7 @@
 """A whole server in this process: real socket, real engine, memory or disk below; both lanes.
 
-The server runs on its own loop in a thread, so that a test is plain code with a plain client. Time is
-a virtual clock unless a test asks for the real one: it moves when the test says so.
+The server runs on its own loop in a thread, so that a test is plain code with a plain client. Time
+is a virtual clock unless a test asks for the real one: it moves when the test says so.
 """
 
 import asyncio
