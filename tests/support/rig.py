@@ -6,6 +6,7 @@ memory and the syncs can be held back, so that a test decides when the disk answ
 
 import asyncio
 from collections.abc import Callable
+from typing import Self
 
 from corvo.engine import Engine, Options
 from corvo.engine.engine import Hooks
@@ -30,6 +31,7 @@ class HeldSync:
         self._waiting: list[Callable[[], None]] = []
         self.is_held = False
         self.syncs_count = 0
+        self.has_synced = asyncio.Event()
 
     def start(self, files, directories, on_done, on_failure) -> None:  # noqa: ANN001
         self.syncs_count += 1
@@ -40,6 +42,7 @@ class HeldSync:
             self._waiting.append(on_done)
         else:
             asyncio.get_running_loop().call_soon(on_done)
+            asyncio.get_running_loop().call_soon(self.has_synced.set)
 
     @property
     def is_waiting(self) -> bool:
@@ -77,6 +80,7 @@ class Rig:
         self.clock = clock if clock is not None else VirtualClock()
         self.syncer = HeldSync(self.disk)
         self.failures: list[BaseException] = []
+        self.failed = asyncio.Event()
         self.reply_failures: list[BaseException] = []
         self.faults: list[tuple[int, int, str]] = []
         self.log = LocalLog.open(
@@ -87,10 +91,10 @@ class Rig:
             node_id=1,
             segment_bytes=segment_bytes,
             syncer=self.syncer,
-            on_failure=self.failures.append,
+            on_failure=self._on_fatal,
         )
         hooks = Hooks(
-            fatal=self.failures.append,
+            fatal=self._on_fatal,
             reply_failed=self.reply_failures.append,
             fault=lambda index, ordinal, text: self.faults.append((index, ordinal, text)),
         )
@@ -98,7 +102,11 @@ class Rig:
             store=self.store, log=self.log, clock=self.clock, hooks=hooks, options=options
         )
 
-    async def __aenter__(self) -> "Rig":
+    def _on_fatal(self, error: BaseException) -> None:
+        self.failures.append(error)
+        self.failed.set()
+
+    async def __aenter__(self) -> Self:
         self.engine.start()
         # The first look of the periodic work is over before a test begins to count.
         await turns(5)

@@ -23,7 +23,8 @@ from corvo.keys.codec import encode_entry
 from corvo.machine import Applied, Machine
 from corvo.model import limits
 from corvo.model.command import Command, Entry
-from corvo.model.outcome import Outcome, Rejected
+from corvo.model.outcome import PAYLOAD_TOO_LARGE, Outcome, Rejected
+from corvo.replication.record import PAYLOAD_BYTES_MAX
 from corvo.runtime.clock import Clock
 from corvo.runtime.telemetry import Histogram
 
@@ -236,7 +237,7 @@ class Pipeline:
         return batch
 
     def _write(self, batch: Batch) -> bool:
-        """Stamp, encode and append; False when the disk has no room and the batch was refused."""
+        """Stamp, encode and append; False when the batch was refused instead."""
         # Invariant: stamps never go back, also across batches that are not applied yet.
         self._stamp_ms = max(self._clock.now_ms(), self._stamp_ms)
         entry = Entry(self._machine.version, self._stamp_ms, batch.commands)
@@ -244,20 +245,24 @@ class Pipeline:
         batch.raw = encode_entry(entry)
         waited_s = self._clock.monotonic() - batch.opened_s
         self.queue_time.observe(int(waited_s * 1e6))
+        if len(batch.raw) > PAYLOAD_BYTES_MAX:
+            # A batch closes long before this, so it is one huge command; the log could not hold it.
+            self._refuse(batch, Rejected(PAYLOAD_TOO_LARGE, "the call is larger than an entry"))
+            return False
         try:
             batch.index = self._log.append(batch.raw, count=len(batch.commands))
         except StorageError as error:
             if error.code != DISK_FULL:
                 raise
-            self._refuse(batch, error)
+            self._on_disk_full()
+            hint = error.hint or "free disk space on the server"
+            self._refuse(batch, Rejected(DISK_FULL, error.message, hint=hint))
             return False
         return True
 
-    def _refuse(self, batch: Batch, error: StorageError) -> None:
+    def _refuse(self, batch: Batch, refusal: Rejected) -> None:
         """Answer every command of a batch that was never written."""
-        self._on_disk_full()
         self._forget(batch)
-        refusal = Rejected(DISK_FULL, error.message, hint=error.hint or "free disk space")
         self._answer(batch, [refusal] * len(batch.commands), self._machine.index)
 
     # --- applying -----------------------------------------------------------------------------

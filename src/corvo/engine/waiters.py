@@ -80,16 +80,22 @@ class Desk:
 class Ticket:
     """One fetch on its way. Whoever holds it may only drop it."""
 
-    __slots__ = ("command", "desks", "on_done", "room", "slot", "state")
+    __slots__ = ("command", "desks", "on_done", "room", "slot", "state", "timeout_ms")
 
     def __init__(
-        self, room: "WaitingRoom", command: FetchJobs, desks: list[Desk], on_done: OnFetched
+        self,
+        room: "WaitingRoom",
+        command: FetchJobs,
+        desks: list[Desk],
+        on_done: OnFetched,
+        timeout_ms: int,
     ) -> None:
         self.room = room
         self.command = command
         self.desks = desks
         self.on_done = on_done
-        self.slot = 0  # when the wait is over; 0: do not wait
+        self.timeout_ms = timeout_ms
+        self.slot = 0  # when the wait is over; set when it first parks
         self.state = _FRESH
 
     def drop(self) -> None:
@@ -111,7 +117,6 @@ class WaitingRoom:
         clock: Clock,
         machine: Claims,
         propose: Callable[[Command, Callable[[Outcome, int], None]], None],
-        has_room: Callable[[], bool],
         on_reply_failed: Callable[[BaseException], None],
         parked_max: int = limits.PARKED_MAX_DEFAULT,
         inflight_max: int = limits.FETCH_INFLIGHT_MAX_DEFAULT,
@@ -119,8 +124,8 @@ class WaitingRoom:
         self._loop = loop
         self._clock = clock
         self._machine = machine
+        self._claimable = machine.claimable
         self._submit = propose
-        self._has_room = has_room
         self._on_reply_failed = on_reply_failed
         self._parked_max = parked_max
         self._inflight_max = inflight_max
@@ -137,20 +142,21 @@ class WaitingRoom:
 
     # --- coming and going ---------------------------------------------------------------------
 
-    def fetch(self, command: FetchJobs, timeout_ms: int, on_done: OnFetched) -> Ticket:
+    def fetch(
+        self, command: FetchJobs, timeout_ms: int, on_done: OnFetched, *, has_room: bool
+    ) -> Ticket:
         """Claim now, or wait up to `timeout_ms` for something to claim.
 
-        The answer may come before this returns: at once, when there is nothing and no wait.
+        The answer may come before this returns: at once, when there is nothing and no wait. With
+        `has_room` false the pipeline is full, and even a fetch that could claim waits its turn.
         """
         desks = self._desks_of(command)
         if len(desks) > 1:
             # Rotation among queues of equal tier starts one further each time, so none starves.
             self._rotation += 1
             command = replace(command, rotation=self._rotation % len(desks))
-        ticket = Ticket(self, command, desks, on_done)
-        if timeout_ms > 0:
-            ticket.slot = self._wheel.slot_after(timeout_ms)
-        if self._may_claim(ticket):
+        ticket = Ticket(self, command, desks, on_done, timeout_ms)
+        if self._may_claim(ticket, has_room=has_room):
             self._propose(ticket)
         elif timeout_ms <= 0 or self._is_closed:
             self._finish(ticket)
@@ -188,32 +194,31 @@ class WaitingRoom:
         self._wheel.close()
 
     def _desks_of(self, command: FetchJobs) -> list[Desk]:
-        ns = command.ns
         queues = command.queues
-        desks = self._desks
-        found: list[Desk] = []
-        for queue in queues if len(queues) == 1 else dict.fromkeys(queues):
-            key = (ns, queue)
-            desk = desks.get(key)
-            if desk is None:
-                desk = desks[key] = Desk(key)
-            found.append(desk)
-        return found
+        if len(queues) == 1:
+            return [self._desk((command.ns, queues[0]))]
+        return [self._desk((command.ns, queue)) for queue in dict.fromkeys(queues)]
+
+    def _desk(self, key: tuple[int, str]) -> Desk:
+        desk = self._desks.get(key)
+        if desk is None:
+            desk = self._desks[key] = Desk(key)
+        return desk
 
     # --- deciding -----------------------------------------------------------------------------
 
-    def _may_claim(self, ticket: Ticket) -> bool:
+    def _may_claim(self, ticket: Ticket, *, has_room: bool) -> bool:
         """Whether one of the queues could have a job that no fetch in flight will take."""
         now_ms = self._clock.now_ms()
-        has_room = self._has_room()
         for desk in ticket.desks:
-            bound, next_ms = self._machine.claimable(desk.key[0], desk.key[1], now_ms)
+            ns, queue = desk.key
+            bound, next_ms = self._claimable(ns, queue, now_ms)
             if bound > desk.wanted:
                 if has_room and desk.proposed < self._inflight_max:
                     return True
                 # Permits are out: something in flight comes back and the desk is asked again.
                 self._again[desk] = None
-            if next_ms and ticket.slot:
+            if next_ms and ticket.timeout_ms > 0:
                 self._arm(desk, next_ms, now_ms)
         return False
 
@@ -273,7 +278,7 @@ class WaitingRoom:
     def _serve(self, desk: Desk, now_ms: int) -> None:
         if not desk.tickets:
             return
-        bound, next_ms = self._machine.claimable(desk.key[0], desk.key[1], now_ms)
+        bound, next_ms = self._claimable(*desk.key, now_ms)
         spare = bound - desk.wanted
         while spare > 0 and desk.tickets and desk.proposed < self._inflight_max:
             ticket = next(iter(desk.tickets))
@@ -285,7 +290,7 @@ class WaitingRoom:
 
     def _watch(self, desk: Desk, now_ms: int) -> None:
         """Set the alarm of a desk whose fetch just found nothing, and propose nothing."""
-        _, next_ms = self._machine.claimable(desk.key[0], desk.key[1], now_ms)
+        _, next_ms = self._claimable(*desk.key, now_ms)
         if next_ms and desk.tickets:
             self._arm(desk, next_ms, now_ms)
 
@@ -351,7 +356,8 @@ class WaitingRoom:
             self._wait_on(ticket)
 
     def _wait_on(self, ticket: Ticket) -> None:
-        if ticket.slot == 0 or self._is_closed or self._wheel.is_past(ticket.slot):
+        is_over = ticket.slot != 0 and self._wheel.is_past(ticket.slot)
+        if ticket.timeout_ms <= 0 or is_over or self._is_closed:
             self._finish(ticket)
         else:
             self._park(ticket, in_front=True)
@@ -371,6 +377,8 @@ class WaitingRoom:
 
     def _park(self, ticket: Ticket, *, in_front: bool) -> None:
         ticket.state = _PARKED
+        if ticket.slot == 0:
+            ticket.slot = self._wheel.slot_after(ticket.timeout_ms)
         for desk in ticket.desks:
             desk.tickets[ticket] = None
             if in_front:

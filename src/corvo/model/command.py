@@ -329,5 +329,3 @@ class Entry(Struct, frozen=True, array_like=True, gc=False):
     version: int  # machine version the proposer spoke
     now_ms: int  # stamped by the proposer; never goes back
     commands: list[Command]
-
-

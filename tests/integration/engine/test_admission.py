@@ -17,7 +17,7 @@ def ignore(_outcome: object, _index: int) -> None:
 
 
 def test_past_the_bound_a_command_is_refused_with_a_time_to_come_back():
-    """The command that would exceed `pending_max` is refused; after the backlog is gone it enters."""
+    """The command past `pending_max` is refused; once the backlog is gone it enters."""
 
     async def run() -> None:
         async with Rig(options=Options(bounds=Bounds(pending_max=10))) as rig:

@@ -10,6 +10,7 @@ from corvo.errors import UnavailableError
 from corvo.keys.codec import decode_entry
 from corvo.model.outcome import Enqueued, Rejected
 from corvo.replication import MemoryDisk
+from corvo.replication.record import PAYLOAD_BYTES_MAX
 from tests.support.rig import Rig, turns
 
 
@@ -212,8 +213,9 @@ def test_fsync_interval_answers_at_once_and_syncs_soon():
     async def run() -> None:
         async with Rig(fsync="interval=5ms") as rig:
             await rig.put()
-            while rig.log.synced_index < 1:
-                await asyncio.sleep(0.001)
+            assert rig.log.synced_index == 0
+            await rig.syncer.has_synced.wait()
+            assert rig.log.synced_index == 1
 
     asyncio.run(run())
 
@@ -256,6 +258,21 @@ def test_a_full_disk_refuses_the_batch_and_keeps_the_log_whole():
             with pytest.raises(UnavailableError) as refusal:
                 rig.engine.submit(rig.enqueue(), lambda _o, _i: None)
             assert refusal.value.code == "DISK_FULL"
+            assert rig.failures == []
+
+    asyncio.run(run())
+
+
+def test_a_command_larger_than_an_entry_is_refused_and_the_rest_goes_on():
+    """A command no record of the log could hold is answered, not written, and ends nothing."""
+
+    async def run() -> None:
+        async with Rig(segment_bytes=64 << 10) as rig:
+            payload = b'"' + b"x" * PAYLOAD_BYTES_MAX + b'"'
+            outcome, index = await rig.engine.perform(rig.enqueue(payload=payload))
+            assert (outcome.code, index) == ("PAYLOAD_TOO_LARGE", 0)
+            await rig.put()
+            assert rig.log.last_index == 1
             assert rig.failures == []
 
     asyncio.run(run())
