@@ -34,6 +34,15 @@ _SPECIAL_NAME_SIZES = frozenset((6, 10, 12, 14))
 class FastLaneProtocol(SlotProtocol):
     """A connection with both lanes."""
 
+    __slots__ = (
+        "content_length",
+        "content_type",
+        "has_connection_header",
+        "head_bytes_bound",
+        "is_upgrade_ignored",
+        "unparsed_bytes",
+    )
+
     def __init__(self, config: Config, edge: Edge, loop: asyncio.AbstractEventLoop) -> None:
         super().__init__(config, edge, loop)
         # Bytes since the parser last made progress, and the most that a head ending in this read can have.
@@ -42,6 +51,7 @@ class FastLaneProtocol(SlotProtocol):
         self.is_upgrade_ignored = False
         self.has_connection_header = False
         self.content_length = 0
+        self.content_type = b""
 
     # Input.
 
@@ -98,7 +108,7 @@ class FastLaneProtocol(SlotProtocol):
         # free to ignore the wish (RFC 9110 §7.8) and some clients send it with every first request. So
         # the head is parsed again without it, and the body with it.
         head = head_without_upgrade(
-            self.parser.get_method(), self.url, self.parser.get_http_version(), self.headers
+            self.parser.get_method(), self.target, self.parser.get_http_version(), self.fields
         )
         self.is_upgrade_ignored = False
         self.parser = httptools.HttpRequestParser(self)
@@ -130,19 +140,19 @@ class FastLaneProtocol(SlotProtocol):
         """Begin a request."""
         if self.is_discarding:
             raise StopParsing
-        self.url = b""
-        self.headers = []
+        self.target = b""
+        self.fields = []
         self.phase = HEAD
         self.since_tick = self.edge.tick
 
     def on_url(self, url: bytes) -> None:
         """Take a piece of the request target."""
-        self.url += url
+        self.target += url
 
     def on_header(self, name: bytes, value: bytes) -> None:
         """Take a header; trailers are dropped, because nothing may depend on them."""
         if self.phase == HEAD:
-            self.headers.append((name, value))
+            self.fields.append((name, value))
 
     def on_headers_complete(self) -> None:
         """Choose the lane."""
@@ -155,9 +165,7 @@ class FastLaneProtocol(SlotProtocol):
         if self.has_connection_header and parser.should_upgrade() and not self.may_upgrade():
             self.is_upgrade_ignored = True
             return
-        url = self.url
-        route = edge.routes.exact.get(url)
-        found = (route, url, "", b"") if route is not None else edge.routes.find(url)
+        found = edge.routes.find(self.target)
         limit = edge.limits.body_bytes_max if found is None else found[0].body_bytes_max
         self.body_bytes_max = limit
         if self.content_length > limit:
@@ -230,7 +238,8 @@ class FastLaneProtocol(SlotProtocol):
         slots.append(exchange)
         if exchange.closes:
             self.is_discarding = True
-        if exchange.body and not exchange.is_json:
+        content_type = self.content_type
+        if content_type != JSON_TYPE and exchange.body and not is_json(content_type):
             exchange.reply(NOT_JSON.status, NOT_JSON.body())
             return
         try:
@@ -243,20 +252,21 @@ class FastLaneProtocol(SlotProtocol):
     def check_head_size(self) -> None:
         """Count a head that came in large reads exactly."""
         bytes_max = self.edge.limits.head_bytes_max
-        size = len(self.url) + sum(len(name) + len(value) + 4 for name, value in self.headers)
+        size = len(self.target) + sum(len(name) + len(value) + 4 for name, value in self.fields)
         if size > bytes_max:
             self.stop(head_too_large(bytes_max))
 
     def read_special_headers(self) -> None:
         """Note the few headers that the transport itself obeys."""
-        self.is_json = self.is_continue_expected = self.has_connection_header = False
+        self.is_continue_expected = self.has_connection_header = False
         self.content_length = 0
-        for name, value in self.headers:
+        self.content_type = b""
+        for name, value in self.fields:
             if len(name) not in _SPECIAL_NAME_SIZES:
                 continue
             lowered = name.lower()
             if lowered == b"content-type":
-                self.is_json = value == JSON_TYPE or is_json(value)
+                self.content_type = value
             elif lowered == b"content-length":
                 # The parser has checked that this is a number.
                 self.content_length = int(value)
@@ -275,11 +285,8 @@ class FastLaneProtocol(SlotProtocol):
             return True
         if self.slots or self.is_slow_pending or method != b"GET":
             return False
-        headers = self.headers
-        self.headers = [(name.lower(), value) for name, value in headers]
-        is_wanted = self._should_upgrade()
-        self.headers = headers
-        return is_wanted
+        self.headers = [(name.lower(), value) for name, value in self.fields]
+        return self._should_upgrade()
 
     def check_pipeline(self) -> None:
         """Refuse the request just received if too much waits before it."""

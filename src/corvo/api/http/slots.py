@@ -14,7 +14,7 @@ from corvo.api.http.replies import CLOSE_LINE, CONTINUE, internal_error
 class FastExchange(Exchange):
     """An exchange in a slot of its connection."""
 
-    __slots__ = ("answer", "closes", "connection", "headers", "held_bytes", "is_json", "route")
+    __slots__ = ("answer", "closes", "connection", "fields", "held_bytes", "route")
 
     def __init__(
         self, connection: "SlotProtocol", route: Route, path: bytes, argument: str, query: bytes
@@ -28,8 +28,7 @@ class FastExchange(Exchange):
         self.is_gone = False
         self.connection = connection
         self.route = route
-        self.headers = connection.headers
-        self.is_json = connection.is_json
+        self.fields = connection.fields
         self.closes = False
         # The finished answer from `reply` on; None before.
         self.answer: bytes | None = None
@@ -37,7 +36,7 @@ class FastExchange(Exchange):
 
     def header(self, name: bytes) -> bytes | None:
         """Return the first value of the header with this lower-case name."""
-        for sent_name, value in self.headers:
+        for sent_name, value in self.fields:
             if sent_name.lower() == name:
                 return value
         return None
@@ -76,6 +75,15 @@ class FastExchange(Exchange):
 class SlotProtocol(CycleProtocol):
     """A connection that answers hot requests from a deque of slots."""
 
+    __slots__ = (
+        "body_rest",
+        "exchange",
+        "has_ready_slots",
+        "is_continue_expected",
+        "is_feeding",
+        "slots",
+    )
+
     def __init__(self, config: Config, edge: Edge, loop: asyncio.AbstractEventLoop) -> None:
         super().__init__(config, edge, loop)
         # Invariant: requests whose handler was called and whose answer is not written, oldest first.
@@ -83,7 +91,6 @@ class SlotProtocol(CycleProtocol):
         # The hot request whose body is being received, and what came of it beyond the first piece.
         self.exchange: FastExchange | None = None
         self.body_rest: bytearray | None = None
-        self.is_json = False
         self.is_continue_expected = False
         # The parser is at work on a read; answers wait for its end to leave together.
         self.is_feeding = False
