@@ -137,7 +137,15 @@ def measure(kind: str, script: str, seconds: int) -> tuple[float, float]:
             port = int(server.stdout.readline())
             before = cpu_seconds(server.pid)
             result = subprocess.run(
-                ["wrk", "-t1", "-c64", f"-d{seconds}s", "-s", script, f"http://127.0.0.1:{port}{PATH}"],
+                [
+                    "wrk",
+                    "-t1",
+                    "-c64",
+                    f"-d{seconds}s",
+                    "-s",
+                    script,
+                    f"http://127.0.0.1:{port}{PATH}",
+                ],
                 capture_output=True,
                 text=True,
                 check=True,

@@ -61,6 +61,7 @@ class CycleProtocol(HttpToolsProtocol):
         "edge",
         "fields",
         "final_answer",
+        "has_sequel",
         "held_bytes",
         "is_discarding",
         "is_finished",
@@ -85,7 +86,8 @@ class CycleProtocol(HttpToolsProtocol):
         self.since_tick = edge.tick
         self.body_bytes = 0
         self.body_bytes_max = 0
-        # Bytes held for requests that wait: their bodies, and answers that wait for earlier ones.
+        # At least the bytes held for requests that wait: their bodies, and answers that wait for earlier
+        # ones. Grows with each and is counted anew when it reaches the limit (`is_holding_too_much`).
         self.held_bytes = 0
         self.is_slow_pending = False
         self.running_cycle: RequestResponseCycle | None = None
@@ -97,6 +99,9 @@ class CycleProtocol(HttpToolsProtocol):
         self.is_finished = False
         # A refusal, to be written when everything before it is answered.
         self.final_answer: bytes | None = None
+        # Something waits for the last fast answer: a queued request, an invitation to send a body, an
+        # ending, or a paused flow. Cost: one look per answer instead of seven.
+        self.has_sequel = False
         self.cycle_transport = CycleTransport(self)
         # The write buffer as the sweep last saw it, and since when it looks like that.
         self.unsent_bytes = 0
@@ -147,6 +152,7 @@ class CycleProtocol(HttpToolsProtocol):
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: ASGI3Application) -> None:
         if self.has_fast_pending:
             self.pipeline.appendleft((cycle, app))
+            self.has_sequel = True
             return
         self.running_cycle = cycle
         super()._start_asgi_task(cycle, app)
@@ -154,7 +160,6 @@ class CycleProtocol(HttpToolsProtocol):
     def start_queued(self) -> None:
         """Run the oldest queued slow request."""
         cycle, app = self.pipeline.pop()
-        self.held_bytes -= min(self.held_bytes, len(cycle.body))
         self._start_asgi_task(cycle, app)
 
     def on_slow_body(self, body: bytes) -> None:
@@ -166,6 +171,17 @@ class CycleProtocol(HttpToolsProtocol):
         self.held_bytes += len(body)
         self.cycle.body += body
         self.cycle.message_event.set()
+
+    def is_holding_too_much(self) -> bool:
+        """Count what is held exactly, once the running figure has passed the limit."""
+        if self.held_bytes <= self.edge.limits.held_bytes_max:
+            return False
+        self.held_bytes = self.count_held_bytes()
+        return self.held_bytes > self.edge.limits.held_bytes_max
+
+    def count_held_bytes(self) -> int:
+        """Return the bytes held for requests that wait."""
+        return sum(len(cycle.body) for cycle, _ in self.pipeline)
 
     def on_slow_complete(self) -> None:
         """Tell the application that the body is complete."""
@@ -196,7 +212,7 @@ class CycleProtocol(HttpToolsProtocol):
         """Answer the current request with an error after everything before it, then end the connection."""
         if self.is_discarding:
             return
-        self.is_discarding = True
+        self.is_discarding = self.has_sequel = True
         if self.phase == BODY and not self.drop_received():
             self.finish()
             return
@@ -227,7 +243,6 @@ class CycleProtocol(HttpToolsProtocol):
         """End the connection if everything is answered and nothing more may come."""
         if self.is_slow_pending or self.has_fast_pending:
             return
-        self.held_bytes = 0
         if self.final_answer is not None:
             self.send(self.final_answer)
             self.edge.requests_count += 1
@@ -268,6 +283,7 @@ class CycleProtocol(HttpToolsProtocol):
         """Take a new connection in."""
         super().connection_made(transport)
         transport.set_write_buffer_limits(high=self.edge.limits.write_pause_bytes)
+        self.has_sequel = self.edge.is_draining
         self.edge.enter(self)
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -285,6 +301,7 @@ class CycleProtocol(HttpToolsProtocol):
     def pause_reading(self) -> None:
         """Read no more for now."""
         if not self.transport.is_closing():
+            self.has_sequel = True
             self.flow.pause_reading()
 
     def resume_reading(self) -> None:
@@ -328,6 +345,7 @@ class CycleProtocol(HttpToolsProtocol):
 
     def start_drain(self) -> None:
         """End the connection now if it is idle, otherwise after its last answer."""
+        self.has_sequel = True
         if self.is_slow_pending:
             self.cycle.keep_alive = False
         self.settle()

@@ -14,12 +14,14 @@ from corvo.api.http.replies import CLOSE_LINE, CONTINUE, internal_error
 class FastExchange(Exchange):
     """An exchange in a slot of its connection."""
 
-    __slots__ = ("answer", "closes", "connection", "fields", "held_bytes", "route")
+    __slots__ = ("answer", "closes", "connection", "fields", "route")
+
+    # Only POST is hot.
+    method = "POST"
 
     def __init__(
         self, connection: "SlotProtocol", route: Route, path: bytes, argument: str, query: bytes
     ) -> None:
-        self.method = "POST"
         self.path = path
         self.query = query
         self.argument = argument
@@ -32,7 +34,6 @@ class FastExchange(Exchange):
         self.closes = False
         # The finished answer from `reply` on; None before.
         self.answer: bytes | None = None
-        self.held_bytes = 0
 
     def header(self, name: bytes) -> bytes | None:
         """Return the first value of the header with this lower-case name."""
@@ -63,7 +64,6 @@ class FastExchange(Exchange):
             else:
                 connection.flush_slots()
         else:
-            self.held_bytes += len(self.answer)
             connection.held_bytes += len(self.answer)
 
     @property
@@ -111,6 +111,13 @@ class SlotProtocol(CycleProtocol):
         """Of these, how many wait for work."""
         return sum(exchange.on_gone is not None for exchange in self.slots)
 
+    def count_held_bytes(self) -> int:
+        """Return the bytes held for requests that wait."""
+        held = sum(len(exchange.body) + len(exchange.answer or b"") for exchange in self.slots)
+        if self.exchange is not None:
+            held += self.body_bytes
+        return held + super().count_held_bytes()
+
     def drop_received(self) -> bool:
         """Forget the request being received; return False if its answer is already on its way."""
         if self.exchange is None:
@@ -141,31 +148,28 @@ class SlotProtocol(CycleProtocol):
         assert answer is not None, "only an answered head is flushed"
         edge = self.edge
         edge.requests_count += 1
-        self.held_bytes -= exchange.held_bytes
         if slots and slots[0].answer is not None and not exchange.closes:
             answers = [answer]
             while slots and (following := slots[0].answer) is not None and not exchange.closes:
                 exchange = slots.popleft()
                 answers.append(following)
                 edge.requests_count += 1
-                self.held_bytes -= exchange.held_bytes
             answer = b"".join(answers)
         transport = self.transport
         if self.is_finished or transport.is_closing():
             return
         edge.bytes_out += len(answer)
         transport.write(answer)
+        self.since_tick = edge.tick
         if exchange.closes:
             self.finish()
         elif slots:
             self.after_partial_flush()
-        else:
+        elif self.has_sequel:
             self.after_full_flush()
 
     def after_full_flush(self) -> None:
         """Go on with whatever waited for the last answer."""
-        if self.phase == IDLE:
-            self.since_tick = self.edge.tick
         flow = self.flow
         if flow.write_paused:
             self.check_unsent()
@@ -175,8 +179,16 @@ class SlotProtocol(CycleProtocol):
             self.start_queued()
         elif self.is_continue_expected and self.exchange is not None:
             self.send_continue()
-        elif self.final_answer is not None or self.is_half_closed or self.edge.is_draining:
+        else:
             self.settle()
+        self.has_sequel = (
+            flow.write_paused
+            or flow.read_paused
+            or self.is_half_closed
+            or self.is_discarding
+            or self.edge.is_draining
+            or bool(self.pipeline)
+        )
 
     def after_partial_flush(self) -> None:
         """Read again once enough of a long pipeline is answered."""
@@ -193,6 +205,7 @@ class SlotProtocol(CycleProtocol):
     def pause_writing(self) -> None:
         """Stop taking requests from a client that does not read, unless one of its requests is parked."""
         super().pause_writing()
+        self.has_sequel = True
         if self.parked_count == 0:
             self.pause_reading()
 
