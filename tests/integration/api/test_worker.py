@@ -305,5 +305,7 @@ def test_a_queue_that_requires_tokens_refuses_a_bare_ack(server: Server):
     server.request("PATCH", "/api/v1/queues/q", {"require_token": True})
     identifier = server.enqueue()
     token = server.fetch()["lease_token"]
-    assert server.post(f"/ack/{identifier}").status == 409
+    bare = server.post(f"/ack/{identifier}")
+    assert (bare.status, bare.json["field"]) == (400, "lease_token")
+    assert server.job(identifier)["state"] == "active"
     assert server.post(f"/ack/{identifier}", {"lease_token": token}).status == 200
