@@ -8,17 +8,17 @@ never changes its shape; a new shape is a new byte.
     q ns queue                                  QueueRecord    queue, settings, counters
     j ns id                                     Spec           a job as it was enqueued
     t ns id                                     Job            a job as it stands
-    v ns id kind                                JSON text      large checkpoint, result, progress, usage
+    v ns id kind                                JSON text      a large document of a job
     f ns id number                              JobError       a failed attempt
 
   a live job is under exactly one of these, named by Job.at:
-    R ns space lane rank id                     -              ready; rank orders by tier, then arrival
+    R ns space lane rank id                     -              ready; tier first, then arrival
     W ns space id                               -              pending, waits for dependencies
     S due ns space id                           -              scheduled or retrying
     A expiry ns id                              -              active, by the end of its lease
     H ns queue id                               -              held
   and a settled one is listed in
-    T ns queue index                            ids            jobs settled by that entry, for retention
+    T ns queue index                            ids            jobs settled by that entry
 
   what a job may own besides:
     U ns queue key                              UniqueLock     unique lock

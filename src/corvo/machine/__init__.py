@@ -4,9 +4,9 @@
     machine = Machine(store)
     applied = machine.apply(index, raw, entry)
 
-Owns every rule about jobs, queues, leases, limits, batches, chains and dependencies. `apply.py` is the
-one door in; `state.py` holds the caches and the writes of an entry; the other modules are the rules,
-one subject each; `audit.py` states every invariant as a function.
+Owns every rule about jobs, queues, leases, limits, batches, chains and dependencies. `apply.py` is
+the one door in; `state.py` holds the caches and the writes of an entry; the other modules are the
+rules, one subject each; `audit.py` states every invariant as a function.
 
 Architecture invariant: no clock, no randomness, no I/O beyond get, scan and one atomic write, no
 floats in decisions, no iteration over anything unordered. Time and ids come in with the entry.

@@ -3,9 +3,10 @@
 Deterministic: the same log gives the same bytes on every replica and on every replay. It reads no
 clock, draws no random number, iterates over nothing unordered; time and ids arrive in the entry.
 
-A command that raises is already in the log and would raise on every replica and after every restart.
-So the entry is applied again without it: caches and uncommitted effects are dropped, the command is
-answered INTERNAL_ERROR, an event records the fault, and the alarm goes to whoever called `apply`.
+A command that raises is already in the log and would raise on every replica and after every
+restart. So the entry is applied again without it: caches and uncommitted effects are dropped, the
+command is answered INTERNAL_ERROR, an event records the fault, and the alarm goes to whoever
+called `apply`.
 """
 
 import traceback
@@ -15,16 +16,7 @@ from typing import Any
 from msgspec import Struct
 
 from corvo.errors import CorvoError
-from corvo.machine import (
-    depends,
-    dispatch,
-    enqueue,
-    operate,
-    operations,
-    queues,
-    report,
-    sweep,
-)
+from corvo.machine import depends, dispatch, enqueue, operate, operations, queues, report, sweep
 from corvo.machine.kv import Store
 from corvo.machine.state import State
 from corvo.model import command as cm

@@ -6,60 +6,33 @@ and codecs.
 """
 
 from collections import Counter
-from collections.abc import Iterator
 
 from corvo.keys import codec, space
-from corvo.keys.order import successor, unpack_u16, unpack_u32, unpack_u64
+from corvo.keys.order import unpack_u16, unpack_u32, unpack_u64
+from corvo.machine.audit_gating import groups, lanes, slots
 from corvo.machine.kv import Reader
+from corvo.machine.picture import Picture, pairs
 from corvo.model import job as jb
-from corvo.model.job import Job, Spec
-from corvo.model.queue import Lane, QueueRecord
-
-
-def pairs(store: Reader, prefix: bytes) -> Iterator[tuple[bytes, bytes]]:
-    """Walk all keys with a prefix, in slices."""
-    start, until = prefix, successor(prefix)
-    while found := store.scan(start, until, 2_000):
-        yield from found
-        start = found[-1][0] + b"\x00"
-
-
-class Picture:
-    """The whole state, read once."""
-
-    def __init__(self, store: Reader) -> None:
-        self.store = store
-        self.jobs: dict[bytes, Job] = {}
-        self.specs: dict[bytes, Spec] = {}
-        for key, value in pairs(store, space.JOB):
-            self.jobs[key[3:]] = codec.decode_job(value)
-        for key, value in pairs(store, space.SPEC):
-            self.specs[key[3:]] = codec.decode_spec(value)
-        self.queues: dict[int, QueueRecord] = {}
-        for _, value in pairs(store, space.QUEUE):
-            record = codec.decode_queue(value)
-            self.queues[record.id] = record
-        self.lanes: dict[tuple[int, int], Lane] = {}
-        for _, value in pairs(store, space.LANE):
-            lane = codec.decode_lane(value)
-            self.lanes[lane.space, lane.number] = lane
-
-    def is_doomed(self, job: Job) -> bool:
-        """A clear or delete has taken this job away and is still at work."""
-        queue = self.queues[job.queue_id]
-        clearable = job.state in (jb.PENDING, jb.SCHEDULED, jb.RETRYING)
-        return queue.deleted or (clearable and space.space_of(job.at) != queue.space)
-
-    def members(self) -> Iterator[Job]:
-        """Jobs that exist for their users."""
-        return (job for job in self.jobs.values() if not self.is_doomed(job))
 
 
 def audit(store: Reader) -> list[str]:
     """Check everything; returns what is wrong."""
     picture = Picture(store)
-    checks = (halves, locations, counters, slots, lanes, groups, batches, locks, dependencies,
-              settled_blocks, deadlines, meta, namespaces)
+    checks = (
+        halves,
+        locations,
+        counters,
+        slots,
+        lanes,
+        groups,
+        batches,
+        locks,
+        dependencies,
+        settled_blocks,
+        deadlines,
+        meta,
+        namespaces,
+    )
     return [problem for check in checks for problem in check(picture)]
 
 
@@ -125,112 +98,9 @@ def counters(picture: Picture) -> list[str]:
         if waiting[queue.id] != queue.waiting:
             found.append(f"queue {queue.name} says {queue.waiting} wait, {waiting[queue.id]} do")
         if locks[queue.id] != queue.locks:
-            found.append(f"queue {queue.name} says {queue.locks} locks, there are {locks[queue.id]}")
-    return found
-
-
-def _gates(picture: Picture, job: Job) -> list[bytes]:
-    spec = picture.specs[job.id]
-    own = [space.queue_gate(job.ns, job.queue_id, spec.limit_key)] if spec.limit_key else []
-    return own + [space.limit_gate(job.ns, name) for name in spec.limits]
-
-
-def slots(picture: Picture) -> list[str]:
-    """Slots in use at every gate equal its active jobs; waiting lanes equal the waiting list."""
-    used: Counter[bytes] = Counter()
-    for job in picture.jobs.values():
-        if job.state == jb.ACTIVE and job.flags & jb.FLAG_GATED:
-            used.update(_gates(picture, job))
-    behind: Counter[bytes] = Counter(
-        key[1:-19] for key, _ in pairs(picture.store, space.SLOT_WAITER)
-    )
-    found: list[str] = []
-    seen: list[bytes] = []
-    for key, value in pairs(picture.store, space.GATE):
-        gate = codec.decode_gate(value)
-        seen.append(key[1:])
-        if gate.used != used[key[1:]]:
-            found.append(f"gate {key!r} counts {gate.used} slots, {used[key[1:]]} are in use")
-        if gate.lanes != behind[key[1:]]:
-            found.append(f"gate {key!r} counts {gate.lanes} lanes, {behind[key[1:]]} wait")
-        if gate.timer and picture.store.get(gate.timer) is None:
-            found.append(f"gate {key!r} has a timer that is not armed")
-    found += [f"gate {gate!r} is in use but not stored" for gate in used if gate not in seen]
-    return found
-
-
-def lanes(picture: Picture) -> list[str]:
-    """A lane is where its record says and nowhere else; its count equals its ready jobs."""
-    found: list[str] = []
-    ready: Counter[tuple[int, int]] = Counter()
-    for key, _ in pairs(picture.store, space.READY):
-        ready[unpack_u32(key, 3)[0], unpack_u32(key, 7)[0]] += 1
-    keys: dict[tuple[int, int], list[bytes]] = {}
-    for family, at in ((space.RUNNABLE_LANE, 3), (space.TOKEN_WAITER, 3)):
-        for key, _ in pairs(picture.store, family):
-            keys.setdefault((unpack_u32(key, at)[0], space.lane_of(key)), []).append(key)
-    for key, _ in pairs(picture.store, space.SLOT_WAITER):
-        place = (unpack_u32(key, len(key) - 8)[0], space.lane_of(key))
-        keys.setdefault(place, []).append(key)
-    current = {queue.space: queue for queue in picture.queues.values() if not queue.deleted}
-    runnable: Counter[int] = Counter()
-    for (number, lane_number), lane in picture.lanes.items():
-        if number not in current:
-            continue
-        if lane.count != ready[number, lane_number] or not lane.count:
-            found.append(f"lane {number}/{lane_number} counts {lane.count}, "
-                         f"{ready[number, lane_number]} are ready")
-        if keys.get((number, lane_number), []) != [lane.at]:
-            found.append(f"lane {number}/{lane_number} is at {keys.get((number, lane_number))}, "
-                         f"its record says {lane.at!r}")
-        if lane.at[:1] == space.RUNNABLE_LANE:
-            runnable[number] += lane.count
-            heads = picture.store.scan(*_lane_range(lane, picture), 1)
-            if heads and heads[0][0][11:19] != lane.at[11:19]:
-                found.append(f"lane {number}/{lane_number} is ranked by a job that is not its head")
-    for number, queue in current.items():
-        if queue.laned and runnable[number] != queue.runnable:
-            found.append(f"queue {queue.name} says {queue.runnable} runnable, "
-                         f"{runnable[number]} are")
-        strays = [k for k in ready if k[0] == number and queue.laned and k not in picture.lanes]
-        found += [f"ready jobs of lane {stray} without a lane record" for stray in strays]
-    return found
-
-
-def _lane_range(lane: Lane, picture: Picture) -> tuple[bytes, bytes]:
-    ns = picture.queues[lane.queue_id].ns
-    prefix = space.ready_prefix(ns, lane.space, lane.number)
-    return prefix, successor(prefix)
-
-
-def groups(picture: Picture) -> list[str]:
-    """A group with a runnable lane is in the index of runnable groups exactly once."""
-    found: list[str] = []
-    current = {queue.space for queue in picture.queues.values() if not queue.deleted}
-    indexed: dict[tuple[int, int], list[bytes]] = {}
-    for key, _ in pairs(picture.store, space.RUNNABLE_GROUP):
-        place = (unpack_u32(key, 3)[0], unpack_u32(key, len(key) - 4)[0])
-        indexed.setdefault(place, []).append(key)
-    has_lane = {
-        (unpack_u32(key, 3)[0], unpack_u32(key, 7)[0])
-        for key, _ in pairs(picture.store, space.RUNNABLE_LANE)
-    }
-    members: Counter[tuple[int, str]] = Counter(
-        (number, lane.group) for (number, _), lane in picture.lanes.items()
-    )
-    for key, value in pairs(picture.store, space.GROUP):
-        number = unpack_u32(key, 3)[0]
-        group = codec.decode_group(value)
-        if number not in current:
-            continue
-        expected = [group.at] if group.at else []
-        if indexed.get((number, group.number), []) != expected:
-            found.append(f"group {group.name!r} of space {number} is not where it says")
-        if ((number, group.number) in has_lane) != bool(group.at):
-            found.append(f"group {group.name!r} of space {number} runnable: {bool(group.at)}")
-        if group.lanes != members[number, group.name]:
-            found.append(f"group {group.name!r} counts {group.lanes} lanes, "
-                         f"there are {members[number, group.name]}")
+            found.append(
+                f"queue {queue.name} says {queue.locks} locks, there are {locks[queue.id]}"
+            )
     return found
 
 
@@ -342,8 +212,10 @@ def meta(picture: Picture) -> list[str]:
     for key, value in pairs(picture.store, space.EVENT):
         block = codec.decode_events(value)
         if block.first_seq != following:
-            found.append(f"events of entry {unpack_u64(key, 1)[0]} start at {block.first_seq}, "
-                         f"not {following}")
+            found.append(
+                f"events of entry {unpack_u64(key, 1)[0]} start at {block.first_seq}, "
+                f"not {following}"
+            )
         following = block.first_seq + len(block.events)
     if following != stands.seq + 1:
         found.append(f"events end at {following - 1}, the machine at {stands.seq}")

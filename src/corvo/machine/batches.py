@@ -59,7 +59,8 @@ def member_ended(state: State, job: Job, batch_id: bytes, ended: int) -> None:
     """Count the ending of a member; the last one fires the callback."""
     job.flags = job.flags & ~jb.FLAG_MEMBER | jb.FLAG_COUNTED
     batch = load(state, job.ns, batch_id)
-    assert batch is not None and batch.pending > 0, "a member of a batch that is not open"
+    assert batch is not None
+    assert batch.pending > 0, "a member of a batch that is not open"
     batch.pending -= 1
     _count(batch, ended, 1)
     if not batch.pending:

@@ -1,8 +1,8 @@
 """Token buckets in integers: O(1), no clock of their own, no drift worth naming.
 
-A bucket is (tokens, tokens_ms): what it held, in millionths of a token, and when that was true. It is
-brought up to date only when tokens are taken, so looking at it never rounds anything away; taking
-loses less than a millionth of a token.
+A bucket is (tokens, tokens_ms): what it held, in millionths of a token, and when that was true. It
+is brought up to date only when tokens are taken, so looking at it never rounds anything away;
+taking loses less than a millionth of a token.
 """
 
 from corvo.model.queue import Rate
@@ -28,8 +28,10 @@ def ready_ms(rate: Rate, tokens: int, tokens_ms: int, need: int) -> int:
     if not tokens_ms or tokens >= need:
         return tokens_ms
     per = rate.rate * TOKEN
-    return tokens_ms - (tokens - need) * rate.period_ms // per + (
-        1 if (need - tokens) * rate.period_ms % per else 0
+    return (
+        tokens_ms
+        - (tokens - need) * rate.period_ms // per
+        + (1 if (need - tokens) * rate.period_ms % per else 0)
     )
 
 

@@ -59,7 +59,9 @@ def job_ended(
     if ended != jb.COMPLETED:
         state.emit(ev.CHAIN_FAILED, job, name, {**data, "reason": reason})
         if chain.on_failure is not None:
-            _enqueue(state, job, spec, chain.on_failure, ON_FAILURE, _failure(state, job, chain, reason))
+            _enqueue(
+                state, job, spec, chain.on_failure, ON_FAILURE, _failure(state, job, chain, reason)
+            )
         return False
     context = {
         "previous_job_id": merging.text(ids.render_id(ids.JOB, job.id)),
@@ -89,7 +91,9 @@ def _enqueue(
     state: State, job: Job, spec: Spec, step: Step, number: int, context: dict[str, Raw]
 ) -> None:
     chain = spec.chain
-    assert chain is not None and step.tier is not None and step.retry is not None
+    assert chain is not None
+    assert step.tier is not None
+    assert step.retry is not None
     is_step = number >= 0
     purpose = "step" if is_step else "handler"
     child = Spec(

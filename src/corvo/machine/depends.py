@@ -33,9 +33,7 @@ def drain(state: State) -> None:
             _defer(state, ns, parent, succeeded=succeeded)
 
 
-def tell(
-    state: State, ns: int, parent: bytes, *, succeeded: bool, limit: int
-) -> tuple[int, bool]:
+def tell(state: State, ns: int, parent: bytes, *, succeeded: bool, limit: int) -> tuple[int, bool]:
     """Tell up to `limit` dependants of a parent; returns how many, and whether that was all."""
     prefix = space.dependant_prefix(ns, parent)
     found = state.scan(prefix, successor(prefix), limit + 1)

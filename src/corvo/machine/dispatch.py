@@ -1,8 +1,8 @@
 """Dispatch: which job a worker gets next.
 
-Gates in order: paused, queue concurrency, the lane's gates (key concurrency, key rate, named limits),
-queue rate. A gated queue or lane is skipped, never allowed to block the worker's other queues. Across
-the listed queues tiers are compared first; among equal tiers the rotation decides.
+Gates in order: paused, queue concurrency, the lane's gates (key concurrency, key rate, named
+limits), queue rate. A gated queue or lane is skipped, never allowed to block the worker's other
+queues. Across the listed queues tiers are compared first; among equal tiers the rotation decides.
 
     claimable(queue) ─ O(1) upper bound, for parking; only `fetch_jobs` decides
 """
@@ -167,8 +167,7 @@ def claim(state: State, head: Head, command: FetchJobs) -> Claim:
     job.at = key = b"A" + pack_u64(until_ms) + pack_u16(record.ns) + job.id
     state.put_index(key)
     active = state.active
-    if key < active.low:
-        active.low = key
+    active.low = min(active.low, key)
     counts = record.counts
     counts[jb.PENDING] -= 1
     counts[jb.ACTIVE] += 1
@@ -176,9 +175,8 @@ def claim(state: State, head: Head, command: FetchJobs) -> Claim:
     state.dirty[job.id] = job
     if not queue.is_dirty:
         state.touch(queue)
-    if job.flags & jb.FLAG_UNIQUE and spec.unique is not None:
-        if spec.unique.mode == jb.UNIQUE_UNTIL_START:
-            unique.release(state, queue, job)
+    if spec.unique is not None and spec.unique.mode == jb.UNIQUE_UNTIL_START:
+        unique.release(state, queue, job)
     state.events.append(
         Event(ev.STARTED, job.id, record.name, job.attempt, {"worker": command.worker})
     )
@@ -200,7 +198,7 @@ def claim(state: State, head: Head, command: FetchJobs) -> Claim:
 
 
 def claimable(state: State, queue: Queue, now_ms: int) -> tuple[int, int]:
-    """Upper bound of jobs a fetch could claim now, and when that may rise by itself (0: unknown)."""
+    """Upper bound of jobs a fetch could claim now, and when that may rise (0: unknown)."""
     record = queue.record
     settings = record.settings
     if record.paused or record.deleted:

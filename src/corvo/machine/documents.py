@@ -1,7 +1,7 @@
 """Documents of a job that may be large: checkpoint, result, progress, usage; and its error records.
 
-Small ones lie in the job record; one over `INLINE_BYTES_MAX` gets its own key, so that a state change
-or a heartbeat does not rewrite it.
+Small ones lie in the job record; one over `INLINE_BYTES_MAX` gets its own key, so that a state
+change or a heartbeat does not rewrite it.
 """
 
 from corvo.keys import codec, space

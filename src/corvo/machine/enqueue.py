@@ -14,9 +14,7 @@ from corvo.model.job import Job, Remembered, Spec
 from corvo.model.outcome import BatchEnqueued, Duplicate, Enqueued, Rejected, Replayed
 
 
-def enqueue_job(
-    state: State, command: EnqueueJob
-) -> Enqueued | Duplicate | Replayed | Rejected:
+def enqueue_job(state: State, command: EnqueueJob) -> Enqueued | Duplicate | Replayed | Rejected:
     """Accept one job, or answer with the duplicate that holds its unique key."""
     spec = command.spec
     remembered = command.idempotency
@@ -33,9 +31,7 @@ def enqueue_job(
     return answer
 
 
-def enqueue_batch(
-    state: State, command: EnqueueBatch
-) -> BatchEnqueued | Replayed | Rejected:
+def enqueue_batch(state: State, command: EnqueueBatch) -> BatchEnqueued | Replayed | Rejected:
     """Accept many jobs at once, all or none, optionally as a batch with a callback."""
     ns = command.specs[0].ns
     if command.idempotency is not None:
@@ -123,10 +119,7 @@ def accept(state: State, spec: Spec) -> Enqueued | Duplicate:
             return duplicate
     if spec.chain is not None:
         spec = chains.resolve(spec)
-    if spec.depends_on:
-        job = _accept_child(state, queue, spec)
-    else:
-        job = admit(state, queue, spec)
+    job = _accept_child(state, queue, spec) if spec.depends_on else admit(state, queue, spec)
     return Enqueued(spec.id, job.state)
 
 

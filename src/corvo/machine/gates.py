@@ -2,8 +2,8 @@
 
 A gate counts its active jobs whether or not a limit is set, so that a limit set later is right at
 once. Which limit applies is looked up when a lane asks: the queue's settings for a limit key, the
-`Limit` record for a name. Nobody scans: a lane that a gate stops waits behind that gate, and a freed
-slot or a due bucket wakes exactly one lane.
+`Limit` record for a name. Nobody scans: a lane that a gate stops waits behind that gate, and a
+freed slot or a due bucket wakes exactly one lane.
 """
 
 from typing import NamedTuple

@@ -5,9 +5,8 @@
                  │          ▼
                  └── waiting for a slot (B) or for tokens (D)
 
-A lane with ready jobs is in exactly one of M, B and D; its record names the key. Between the groups
-of a queue start-time fair queueing decides: a group's next claim starts at max(clock, its last
-finish) and finishes cost/weight later; the group with the smallest start goes first.
+A lane with ready jobs is in exactly one of M, B and D; its record names the key. Which group's
+lanes come first is decided by `groups`.
 
 Queues without groups and limit keys have one lane, number 0, and none of this; the first laned job
 turns the queue's plain backlog into an ordinary lane.
@@ -17,14 +16,11 @@ from hashlib import blake2b
 
 from corvo.keys import codec, space
 from corvo.keys.order import pack_u32, pack_u64, successor, unpack_u16, unpack_u32, unpack_u64
-from corvo.machine import gates
+from corvo.machine import gates, groups
 from corvo.machine.state import Queue, State
 from corvo.model import limits
 from corvo.model.job import Job, Spec
-from corvo.model.queue import Group, Lane
-
-SHARE = 1 << 16  # virtual time of a claim of cost 1 by a group of weight 1
-GROUP_IDLE_MS = 600_000
+from corvo.model.queue import Lane
 
 
 def gates_of(queue: Queue, spec: Spec) -> tuple[bytes, ...]:
@@ -149,21 +145,25 @@ def make_runnable(state: State, queue: Queue, lane: Lane, *, joins: bool = False
     """Put a lane among those a fetch may take from; `joins` when it was empty before."""
     queue.record.runnable += lane.count
     state.touch(queue)
-    group = _group_of(state, queue, lane, joins=joins)
-    key = queue.lanes.runnable_key(_number(group), _head_rank(state, queue, lane), lane.number)
+    group = groups.group_of(state, queue, lane, joins=joins)
+    key = queue.lanes.runnable_key(
+        groups.number_of(group), _head_rank(state, queue, lane), lane.number
+    )
     lane.at, lane.gate = key, b""
     state.put_index(key)
-    queue.lanes.runnable_of(_number(group)).insert(key)
+    queue.lanes.runnable_of(groups.number_of(group)).insert(key)
     _save(state, queue, lane)
     if group is not None:
-        _place_group(state, queue, group)
+        groups.place(state, queue, group)
 
 
 def _rerank(state: State, queue: Queue, lane: Lane) -> None:
-    group = _group_of(state, queue, lane)
-    key = queue.lanes.runnable_key(_number(group), _head_rank(state, queue, lane), lane.number)
+    group = groups.group_of(state, queue, lane)
+    key = queue.lanes.runnable_key(
+        groups.number_of(group), _head_rank(state, queue, lane), lane.number
+    )
     if key != lane.at:
-        window = queue.lanes.runnable_of(_number(group))
+        window = queue.lanes.runnable_of(groups.number_of(group))
         window.remove(lane.at)
         state.delete_index(lane.at)
         window.insert(key)
@@ -171,7 +171,7 @@ def _rerank(state: State, queue: Queue, lane: Lane) -> None:
         lane.at = key
     _save(state, queue, lane)
     if group is not None:
-        _place_group(state, queue, group)
+        groups.place(state, queue, group)
 
 
 def _leave(state: State, queue: Queue, lane: Lane) -> None:
@@ -180,10 +180,10 @@ def _leave(state: State, queue: Queue, lane: Lane) -> None:
     family = key[:1]
     state.delete_index(key)
     if family == space.RUNNABLE_LANE:
-        group = _group_of(state, queue, lane)
-        queue.lanes.runnable_of(_number(group)).remove(key)
+        group = groups.group_of(state, queue, lane)
+        queue.lanes.runnable_of(groups.number_of(group)).remove(key)
         if group is not None:
-            _place_group(state, queue, group)
+            groups.place(state, queue, group)
     else:
         record = gates.load(state, lane.gate)
         if family == space.TOKEN_WAITER:
@@ -194,7 +194,7 @@ def _leave(state: State, queue: Queue, lane: Lane) -> None:
         gates.save(state, lane.gate, record)
     lane.at, lane.gate = b"", b""
     if not lane.count:
-        _part_group(state, queue, lane)
+        groups.part(state, queue, lane)
 
 
 def park(state: State, queue: Queue, lane: Lane, gate: bytes, due_ms: int) -> None:
@@ -205,9 +205,7 @@ def park(state: State, queue: Queue, lane: Lane, gate: bytes, due_ms: int) -> No
     record = gates.load(state, gate)
     lane.gate = gate
     if due_ms and not record.timer:
-        lane.at = (
-            queue.lanes.token_waiters.prefix + pack_u64(due_ms) + pack_u32(lane.number)
-        )
+        lane.at = queue.lanes.token_waiters.prefix + pack_u64(due_ms) + pack_u32(lane.number)
         record.timer = lane.at
         queue.lanes.token_waiters.insert(lane.at)
     else:
@@ -319,121 +317,6 @@ def next_token_ms(state: State, queue: Queue) -> int:
     return unpack_u64(key, 7)[0] if key is not None else 0
 
 
-# --- groups ----------------------------------------------------------------------------------
-
-
-def _number(group: Group | None) -> int:
-    return group.number if group is not None else 0
-
-
-def _group_of(state: State, queue: Queue, lane: Lane, *, joins: bool = False) -> Group | None:
-    """Return the group of a lane; None while the queue has never had a group."""
-    record = queue.record
-    if not record.grouped:
-        if not lane.group:
-            return None
-        _start_grouping(state, queue)
-    group = queue.lanes.group(state, lane.group)
-    if group is None:
-        assert joins, "a lane of a group that does not exist"
-        number = 0
-        if lane.group:
-            record.lanes += 1
-            number = record.lanes
-        group = Group(lane.group, number, finish=record.clock)
-        queue.lanes.groups[lane.group] = group
-        queue.lanes.by_number[number] = group
-    group.lanes += joins
-    return group
-
-
-def _start_grouping(state: State, queue: Queue) -> None:
-    """The first grouped job: lanes so far become the unnamed group."""
-    record = queue.record
-    record.grouped = True
-    state.touch(queue)
-    prefix = space.lane_key(record.ns, record.space, 0)[:7]
-    start, until = prefix, successor(prefix)
-    count = 0
-    while found := state.scan(start, until, 1_000):
-        count += sum(not codec.decode_lane(value).group for _, value in found)
-        start = found[-1][0] + b"\x00"
-    if not count:
-        return
-    group = Group("", 0, finish=record.clock, lanes=count)
-    queue.lanes.groups[""] = group
-    queue.lanes.by_number[0] = group
-    _place_group(state, queue, group)
-
-
-def _part_group(state: State, queue: Queue, lane: Lane) -> None:
-    if not queue.record.grouped:
-        return
-    group = _group_of(state, queue, lane)
-    assert group is not None
-    group.lanes -= 1
-    if not group.lanes and not group.cleanup_ms:
-        group.cleanup_ms = state.now_ms + GROUP_IDLE_MS
-        rest = pack_u32(queue.record.id) + pack_u32(queue.record.space) + group.name.encode()
-        state.add_deadline(group.cleanup_ms, space.DEADLINE_GROUP, queue.record.ns, rest)
-    _save_group(state, queue, group)
-
-
-def _save_group(state: State, queue: Queue, group: Group) -> None:
-    key = space.group_key(queue.record.ns, queue.record.space, group.name)
-    state.writes[key] = codec.encode(group)
-
-
-def _place_group(state: State, queue: Queue, group: Group) -> None:
-    """Rank a group by the tier of its best runnable lane and its virtual start."""
-    best = queue.lanes.runnable_of(group.number).first(state)
-    key = b""
-    if best is not None:
-        start = unpack_u64(group.at, 8)[0] if group.at else max(queue.record.clock, group.finish)
-        tier = best[11] >> 4
-        prefix = queue.lanes.runnable_groups.prefix
-        key = prefix + bytes((tier,)) + pack_u64(start) + pack_u32(group.number)
-    _move_group(state, queue, group, key)
-
-
-def _move_group(state: State, queue: Queue, group: Group, key: bytes) -> None:
-    if key != group.at:
-        window = queue.lanes.runnable_groups
-        if group.at:
-            window.remove(group.at)
-            state.delete_index(group.at)
-        if key:
-            window.insert(key)
-            state.put_index(key)
-        group.at = key
-    _save_group(state, queue, group)
-
-
-def charge(state: State, queue: Queue, group_name: str, cost: int) -> None:
-    """A group was served: its next claim starts where this one finishes."""
-    group = queue.lanes.group(state, group_name)
-    assert group is not None and group.at
-    record = queue.record
-    start = unpack_u64(group.at, 8)[0]
-    weight = (record.settings.weights or {}).get(group_name, 1)
-    record.clock = max(record.clock, start)
-    group.finish = start + cost * SHARE // weight
-    _move_group(state, queue, group, b"")
-
-
-def forget_idle_group(state: State, queue: Queue, name: str) -> None:
-    """The deadline of an idle group came: forget it, or note that it is alive again."""
-    group = queue.lanes.group(state, name)
-    if group is None:
-        return
-    group.cleanup_ms = 0
-    if group.lanes:
-        _save_group(state, queue, group)
-        return
-    state.writes[space.group_key(queue.record.ns, queue.record.space, name)] = None
-    queue.lanes.forget_group(group)
-
-
 def first_lane(state: State, queue: Queue) -> Lane | None:
     """Return the runnable lane whose turn it is."""
     number = 0
@@ -451,7 +334,7 @@ def claimed(state: State, queue: Queue, lane: Lane, job: Job, cost: int) -> None
     queue.lanes.ready_of(lane.number).remove(job.at)
     state.delete_index(job.at)
     if queue.record.grouped:
-        charge(state, queue, lane.group, cost)
+        groups.charge(state, queue, lane.group, cost)
     for gate in lane.gates:
         gates.take(state, gate, cost)
     _shrink(state, queue, lane)

@@ -1,6 +1,7 @@
 """Payloads the machine composes: chain steps, handlers, batch callbacks.
 
-Values are kept as the bytes they came in (big numbers survive); only the outermost object is opened.
+Values are kept as the bytes they came in (big numbers survive); only the outermost object is
+opened.
 """
 
 from collections.abc import Mapping

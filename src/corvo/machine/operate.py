@@ -1,4 +1,4 @@
-"""What operators do to one job: cancel, retry, requeue, move, delete, priority, hold, approve, reject.
+"""What operators do to one job: cancel, retry, requeue, move, delete, hold, approve, reject.
 
 The states each is allowed from are in `transitions`; everything else answers INVALID_STATE.
 """
@@ -252,9 +252,7 @@ def hold_job(state: State, command: HoldJob) -> JobChanged | Rejected:
                 )
             job.ended = jb.END_TAKEN
         elif command.token:
-            return Rejected(
-                outcome.LEASE_LOST, "the job is no longer active", state=job.state
-            )
+            return Rejected(outcome.LEASE_LOST, "the job is no longer active", state=job.state)
         if command.checkpoint is not None:
             documents.set_checkpoint(state, job, command.checkpoint)
         places.leave(state, queue, job)
@@ -305,7 +303,13 @@ def reject_job(state: State, command: RejectJob) -> JobChanged | Rejected:
         state.emit(
             ev.REJECTED, job, queue.record.name, {"by": command.by, "reason": command.reason}
         )
-        settle(state, queue, job, jb.DEAD, reason=f"rejected: {command.reason}" if command.reason else "rejected")
+        settle(
+            state,
+            queue,
+            job,
+            jb.DEAD,
+            reason=f"rejected: {command.reason}" if command.reason else "rejected",
+        )
         return JobChanged("rejected", job.state)
 
     return _change(state, command.ns, command.id, "reject", change)

@@ -21,7 +21,7 @@ def rare(job: Job) -> Rare:
 
 
 def rank_of(state: State, queue: Queue, job: Job) -> bytes:
-    """Rank of a ready job within its lane: by tier and arrival, or by age when the queue says so."""
+    """Rank of a ready job within its lane: by tier and arrival, or by age in aging mode."""
     aging_ms = queue.record.settings.aging_ms
     if not aging_ms:
         return pack_u64(job.tier << space.NO_TIER_SHIFT | job.order)

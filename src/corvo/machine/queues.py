@@ -1,8 +1,9 @@
 """What operators do to queues and named limits.
 
-Clearing gives the queue a new space and deleting takes it out of the name registry: at once nothing
-older is fetchable and the counters hide it. The jobs left behind are ended one by one, in bounded
-steps that survive a restart (`operations`), so that batches, chains, locks and dependants hear of it.
+Clearing gives the queue a new space and deleting takes it out of the name registry: at once
+nothing older is fetchable and the counters hide it. The jobs left behind are ended one by one, in
+bounded steps that survive a restart (`operations`), so that batches, chains, locks and dependants
+hear of it.
 """
 
 from msgspec import UNSET

@@ -119,5 +119,3 @@ def read_events(state: State, after_index: int, limit: int) -> list[tuple[int, E
     start = max(after_index + 1, state.event_floor)
     found = state.scan(space.event_key(start), successor(space.EVENT), limit)
     return [(int.from_bytes(key[1:], "big"), codec.decode_events(raw)) for key, raw in found]
-
-

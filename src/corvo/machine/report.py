@@ -1,8 +1,8 @@
 """What workers report: ack, fail, release, snooze, heartbeat. All fenced by the lease.
 
-A token names one lease: strictly rising per job, from the position in the log. A stale one is refused;
-the one that ended the lease gets the same answer again. Without a token a call works while the lease
-is live, unless the queue requires one.
+A token names one lease: strictly rising per job, from the position in the log. A stale one is
+refused; the one that ended the lease gets the same answer again. Without a token a call works
+while the lease is live, unless the queue requires one.
 """
 
 from corvo.machine import documents, places
@@ -111,9 +111,7 @@ def _hold_of(
     if job is None:
         return not_found(job_id)
     queue = state.queue_of(job)
-    return (
-        _repeated(job, token, verb) or _refusal(state, queue, job, token) or (queue, job)
-    )
+    return _repeated(job, token, verb) or _refusal(state, queue, job, token) or (queue, job)
 
 
 def fail_job(state: State, command: FailJob) -> Ended | Rejected:

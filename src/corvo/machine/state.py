@@ -12,9 +12,10 @@ test compares a machine that forgets after every command with one that never doe
 """
 
 from hashlib import blake2b
+from typing import Any
 
 from corvo.keys import codec, space
-from corvo.keys.order import pack_u16, pack_u32, pack_u64, successor
+from corvo.keys.order import pack_u16, pack_u64, successor
 from corvo.machine.kv import Store
 from corvo.machine.lanespace import LaneSpace
 from corvo.machine.window import Ordered, Window
@@ -166,10 +167,10 @@ class State:
         return block
 
     def _extend_chain(self, raw: bytes, writes: list[tuple[bytes, bytes | None]]) -> bytes:
-        parts = [self.chain, raw]
-        for key, value in writes:
-            parts.append(key)
-            parts.append(_DELETED if value is None else value)
+        # Cost: two joins over lists beat an update per key by a microsecond a command.
+        keys = b"".join([key for key, _ in writes])
+        values = b"".join([_DELETED if value is None else value for _, value in writes])
+        parts = [self.chain, raw, keys, values]
         for pair in self.cleared:
             parts.extend(pair)
         return blake2b(b"".join(parts), digest_size=16).digest()
@@ -321,7 +322,7 @@ class State:
         """Disarm a deadline."""
         self.writes[space.deadline_key(due_ms, kind, ns, rest)] = None
 
-    def emit(self, kind: int, job: Job, queue: str, data: dict[str, object] | None = None) -> None:
+    def emit(self, kind: int, job: Job, queue: str, data: dict[str, Any] | None = None) -> None:
         """Record that something happened to a job."""
         self.events.append(Event(kind, job.id, queue, job.attempt, data))
 
@@ -334,8 +335,3 @@ def is_doomed(queue: Queue, job: Job) -> bool:
     return job.state in (jb.PENDING, jb.SCHEDULED, jb.RETRYING) and (
         space.space_of(job.at) != record.space
     )
-
-
-def number_bytes(number: int) -> bytes:
-    """Encode a queue or space number as keys hold it."""
-    return pack_u32(number)

@@ -1,4 +1,4 @@
-"""Time passed: promote, reclaim, deadlines, purge, trim. Each costs what is due, never what is stored.
+"""Time passed: promote, reclaim, deadlines, purge, trim. Each costs what is due.
 
 Nothing happens in the machine because a clock moved: the scheduler looks whether something is due
 (`due_commands`, a cheap read) and submits these as ordinary commands.
@@ -8,10 +8,10 @@ from msgspec import Struct
 
 from corvo.keys import codec, space
 from corvo.keys.order import successor, unpack_u16, unpack_u32
-from corvo.machine import batches, gates, lanes, places, unique
+from corvo.machine import batches, gates, groups, places, unique
+from corvo.machine.operate import release_hold
 from corvo.machine.report import lose_lease
 from corvo.machine.settle import erase, settle
-from corvo.machine.operate import release_hold
 from corvo.machine.state import Queue, State, is_doomed
 from corvo.machine.window import Ordered
 from corvo.model import event as ev
@@ -97,7 +97,7 @@ def _rekey(state: State, job: jb.Job) -> None:
 
 
 def fire_deadlines(state: State, command: FireDeadlines) -> Swept:
-    """Expiries, hold time-outs, unique windows, idempotency keys, idle gates and groups, batches."""
+    """Expiries, hold time-outs, unique windows, idempotency keys, idle gates, batches."""
     found = state.deadlines.first(state, command.limit)
     count = 0
     for key, _ in found:
@@ -131,7 +131,7 @@ def _fire(state: State, kind: int, ns: int, rest: bytes) -> None:
         assert kind == space.DEADLINE_GROUP, kind
         queue = state.queues.get(unpack_u32(rest)[0])
         if queue is not None and queue.record.space == unpack_u32(rest, 4)[0]:
-            lanes.forget_idle_group(state, queue, rest[8:].decode())
+            groups.forget_idle(state, queue, rest[8:].decode())
 
 
 def _fire_job(state: State, kind: int, job: jb.Job) -> None:

@@ -1,8 +1,8 @@
 """Unique locks: one live job per (queue, key).
 
-A lock belongs to its owner and is released by every settlement of that owner, or at its start in mode
-`until_start`. In mode `window` a completed owner keeps deduplicating to the end of the period and its
-result is returned. Mode `replace` swaps the payload of an owner that has not started.
+A lock belongs to its owner and is released by every settlement of that owner, or at its start in
+mode `until_start`. In mode `window` a completed owner keeps deduplicating to the end of the period
+and its result is returned. Mode `replace` swaps the payload of an owner that has not started.
 """
 
 from msgspec.structs import replace
@@ -102,7 +102,8 @@ def release(state: State, queue: Queue, job: Job, *, completed: bool = False) ->
     unique = state.spec(job).unique
     assert unique is not None
     lock = _load(state, queue, unique.key)
-    assert lock is not None and lock.owner == job.id, "a lock somebody else owns"
+    assert lock is not None
+    assert lock.owner == job.id, "a lock somebody else owns"
     if completed and lock.mode == jb.UNIQUE_WINDOW and lock.expires_ms > state.now_ms:
         rest = pack_u32(queue.record.id) + unique.key.encode()
         state.add_deadline(lock.expires_ms, space.DEADLINE_UNIQUE, job.ns, rest)
@@ -146,7 +147,8 @@ def expire_window(state: State, queue: Queue, key: str) -> None:
 def transfer(state: State, source: Queue, target: Queue, job: Job, unique: jb.Unique) -> None:
     """The owner moves to another queue: its lock moves along, with its period unchanged."""
     lock = _load(state, source, unique.key)
-    assert lock is not None and lock.owner == job.id, "a lock somebody else owns"
+    assert lock is not None
+    assert lock.owner == job.id, "a lock somebody else owns"
     is_window = job.state in jb.SETTLED
     if is_window:
         rest = pack_u32(source.record.id) + unique.key.encode()

@@ -40,15 +40,21 @@ def _state_gate(job: Job) -> GateView:
     if job.state == jb.ACTIVE:
         asked = " (cancellation was asked for)" if rare is not None and rare.cancel_ms else ""
         detail = f"worker {job.worker} has it{asked}"
-        return GateView("state", ok=True, value=name, changes_at_ms=job.lease_until_ms, detail=detail)
+        return GateView(
+            "state", ok=True, value=name, changes_at_ms=job.lease_until_ms, detail=detail
+        )
     if job.state in (jb.SCHEDULED, jb.RETRYING):
-        what = "scheduled for later" if job.state == jb.SCHEDULED else "waiting before it tries again"
+        what = (
+            "scheduled for later" if job.state == jb.SCHEDULED else "waiting before it tries again"
+        )
         return GateView("state", ok=False, value=name, changes_at_ms=job.due_ms, detail=what)
     if job.state == jb.HELD:
         assert rare is not None
         after = f"; then: {HOLD_ACTION_NAMES[rare.hold_action]}" if rare.hold_until_ms else ""
         detail = f"held: {rare.hold_reason or 'no reason given'}{after}"
-        return GateView("state", ok=False, value=name, changes_at_ms=rare.hold_until_ms, detail=detail)
+        return GateView(
+            "state", ok=False, value=name, changes_at_ms=rare.hold_until_ms, detail=detail
+        )
     detail = _ENDINGS[job.state]
     if rare is not None and rare.dead_reason:
         detail += f": {rare.dead_reason}"
@@ -147,5 +153,3 @@ def _dependency_gate(state: State, job: Job) -> list[GateView]:
             detail=f"waits for {names}" if names else "",
         )
     ]
-
-

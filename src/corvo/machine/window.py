@@ -110,8 +110,7 @@ class Ordered:
 
     def added(self, key: bytes) -> None:
         """Take note of a key put into the index."""
-        if key < self.low:
-            self.low = key
+        self.low = min(self.low, key)
 
     def first(self, scanner: Scanner, limit: int) -> list[tuple[bytes, bytes]]:
         """Return up to `limit` pairs from the low end."""

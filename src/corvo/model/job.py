@@ -1,8 +1,8 @@
 """Jobs: what never changes (`Spec`) and what does (`Job`).
 
-The split keeps a large payload from being rewritten on every state change: `Spec` is written once at
-enqueue, `Job` is the small record each transition rewrites. `Job.at` names the one index key the job
-currently sits under; moving a job deletes exactly that key.
+The split keeps a large payload from being rewritten on every state change: `Spec` is written once
+at enqueue, `Job` is the small record each transition rewrites. `Job.at` names the one index key
+the job currently sits under; moving a job deletes exactly that key.
 """
 
 from msgspec import Struct

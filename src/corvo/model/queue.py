@@ -36,18 +36,18 @@ class Settings(Struct, frozen=True, array_like=True, gc=False):
 class SettingsPatch(Struct, frozen=True, gc=False, omit_defaults=True):
     """A change of settings: absent fields stay, null removes."""
 
-    max_concurrency: int | None | UnsetType = UNSET
-    key_concurrency: int | None | UnsetType = UNSET
-    rate: Rate | None | UnsetType = UNSET
-    key_rate: Rate | None | UnsetType = UNSET
-    weights: dict[str, int] | None | UnsetType = UNSET
-    aging_ms: int | None | UnsetType = UNSET
-    lease_ms: int | None | UnsetType = UNSET
-    retention_ms: int | None | UnsetType = UNSET
-    retention_count: int | None | UnsetType = UNSET
-    require_token: bool | None | UnsetType = UNSET
-    max_payload: int | None | UnsetType = UNSET
-    webhook_secret: str | None | UnsetType = UNSET
+    max_concurrency: int | UnsetType | None = UNSET
+    key_concurrency: int | UnsetType | None = UNSET
+    rate: Rate | UnsetType | None = UNSET
+    key_rate: Rate | UnsetType | None = UNSET
+    weights: dict[str, int] | UnsetType | None = UNSET
+    aging_ms: int | UnsetType | None = UNSET
+    lease_ms: int | UnsetType | None = UNSET
+    retention_ms: int | UnsetType | None = UNSET
+    retention_count: int | UnsetType | None = UNSET
+    require_token: bool | UnsetType | None = UNSET
+    max_payload: int | UnsetType | None = UNSET
+    webhook_secret: str | UnsetType | None = UNSET
 
 
 DEFAULT_SETTINGS = Settings()
@@ -60,8 +60,9 @@ TOTAL_NAMES = ("enqueued", "started", "completed", "failed", "dead")
 class QueueRecord(Struct, array_like=True, gc=False):
     """A queue with its counters. Invariant: counts equal index sizes (audit.counters).
 
-    `space` is the storage id under which its ready, scheduled and waiting jobs lie. Clearing a queue
-    gives it a new space: the old jobs are out of reach at once and are removed in bounded steps.
+    `space` is the storage id under which its ready, scheduled and waiting jobs lie. Clearing a
+    queue gives it a new space: the old jobs are out of reach at once and are removed in bounded
+    steps.
     """
 
     id: int

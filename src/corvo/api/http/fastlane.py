@@ -1,7 +1,8 @@
-"""The fast lane: hot requests go from the parser to their handler without a scope, a task or a copy.
+"""The fast lane: hot requests go from the parser to their handler, without a scope or a task.
 
-A connection keeps a deque of slots, one per unanswered hot request, and writes answers from its head
-only. A general ASGI stack costs several times as much per request: bench/http_floor.py compares.
+A connection keeps a deque of slots, one per unanswered hot request, and writes answers from its
+head only. A general ASGI stack costs several times as much per request: bench/http_floor.py
+compares.
 """
 
 import asyncio
@@ -47,7 +48,8 @@ class FastLaneProtocol(SlotProtocol):
 
     def __init__(self, config: Config, edge: Edge, loop: asyncio.AbstractEventLoop) -> None:
         super().__init__(config, edge, loop)
-        # Bytes since the parser last made progress, and the most that a head ending in this read can have.
+        # Bytes since the parser last made progress, and the most that a head ending in this read
+        # can have.
         self.unparsed_bytes = 0
         self.head_bytes_bound = 0
         self.is_upgrade_ignored = False
@@ -68,7 +70,7 @@ class FastLaneProtocol(SlotProtocol):
         try:
             self.parser.feed_data(data)
         except httptools.HttpParserUpgrade as upgrade:
-            self.on_upgrade(data[upgrade.args[0] :])
+            self.on_upgrade(memoryview(data)[upgrade.args[0] :])
         except httptools.HttpParserError as error:
             self.on_parser_error(error)
         finally:
@@ -98,32 +100,49 @@ class FastLaneProtocol(SlotProtocol):
             return
         self.refuse(MALFORMED)
 
-    def on_upgrade(self, rest: bytes) -> None:
-        """Switch to WebSocket, or go on as if the client had not asked for another protocol."""
-        if not self.is_upgrade_ignored:
-            self.edge.leave(self)
-            self.handle_websocket_upgrade()
+    def on_upgrade(self, rest: memoryview) -> None:
+        """Switch to WebSocket, or go on as if the client had not asked for another protocol.
+
+        Safety: the parser skips the body of a request that asks for an upgrade, although a server
+        is free to ignore the wish (RFC 9110 §7.8) and some clients send it with every first
+        request. So the head is parsed again without it, and the body behind it.
+        """
+        try:
+            # A loop and views, so that thousands of such requests in one read cost neither stack
+            # nor copies.
+            while self.is_upgrade_ignored:
+                upgraded_at = self.feed_without_upgrade(rest)
+                if upgraded_at is None:
+                    return
+                rest = rest[upgraded_at:]
+        except httptools.HttpParserError as error:
+            self.on_parser_error(error)
             return
-        # Safety: the parser skips the body of a request that asks for an upgrade, although a server is
-        # free to ignore the wish (RFC 9110 §7.8) and some clients send it with every first request. So
-        # the head is parsed again without it, and the body with it.
+        self.edge.leave(self)
+        self.handle_websocket_upgrade()
+
+    def feed_without_upgrade(self, rest: memoryview) -> int | None:
+        """Parse the last head again without its wish; return where `rest` has another such."""
         head = head_without_upgrade(
             self.parser.get_method(), self.target, self.parser.get_http_version(), self.fields
         )
         self.is_upgrade_ignored = False
+        self.phase = IDLE
         self.parser = httptools.HttpRequestParser(self)
         self.parser.set_dangerous_leniencies(lenient_data_after_close=True)
-        self.phase = IDLE
-        self.is_feeding = False
-        self.edge.bytes_in -= len(head) + len(rest)
-        self.data_received(head + rest)
+        self.parser.feed_data(head)
+        try:
+            self.parser.feed_data(rest)
+        except httptools.HttpParserUpgrade as upgrade:
+            return upgrade.args[0]
+        return None
 
-    def eof_received(self) -> bool | None:
+    def eof_received(self) -> bool | None:  # pyright: ignore[reportIncompatibleMethodOverride]
         """Answer what a client sent before closing its sending side, unless it waits for work.
 
         Safety: a client that left and one that only finished sending look the same here. A parked
-        request is treated as left, since a job given to nobody is lost until its lease ends; any other
-        is being decided already, and its answer costs nothing but a write.
+        request is treated as left, since a job given to nobody is lost until its lease ends; any
+        other is being decided already, and its answer costs nothing but a write.
         """
         if self.is_finished or self.parked_count > 0:
             return None
@@ -136,18 +155,20 @@ class FastLaneProtocol(SlotProtocol):
 
     # Parser callbacks.
 
-    def on_message_begin(self) -> None:
-        """Begin a request."""
+    # Cost: a request begins with the first piece of its target, which saves a call per request.
+    on_message_begin = None  # pyright: ignore[reportAssignmentType]
+
+    def on_url(self, url: bytes) -> None:
+        """Begin a request, or take a further piece of its target."""
+        if self.phase == HEAD:
+            self.target += url
+            return
         if self.is_discarding:
             raise StopParsing
-        self.target = b""
+        self.target = url
         self.fields = []
         self.phase = HEAD
         self.since_tick = self.edge.tick
-
-    def on_url(self, url: bytes) -> None:
-        """Take a piece of the request target."""
-        self.target += url
 
     def on_header(self, name: bytes, value: bytes) -> None:
         """Take a header; trailers are dropped, because nothing may depend on them."""
@@ -187,7 +208,8 @@ class FastLaneProtocol(SlotProtocol):
             self.choose_slow()
             return
         route, path, argument, query = found
-        exchange = self.exchange = FastExchange(self, route, path, argument, query)
+        exchange = self.exchange = FastExchange(self, path, argument, query)
+        self.handler = route.handler
         exchange.closes = closes or not parser.should_keep_alive()
         self.phase = BODY
         if self.is_continue_expected:
@@ -251,8 +273,10 @@ class FastLaneProtocol(SlotProtocol):
         if content_type != JSON_TYPE and exchange.body and not is_json(content_type):
             exchange.reply(NOT_JSON.status, NOT_JSON.body())
             return
+        handler = self.handler
+        assert handler is not None, "a hot request has a handler"
         try:
-            exchange.route.handler(exchange)
+            handler(exchange)
         except Exception as error:  # noqa: BLE001 - reported, and answered with 500.
             self.on_handler_error(exchange, error)
 
@@ -287,7 +311,7 @@ class FastLaneProtocol(SlotProtocol):
         return is_old
 
     def may_upgrade(self) -> bool:
-        """Return whether the connection can become a WebSocket: wanted, supported, nothing pending."""
+        """Return whether an upgrade is wanted, supported and possible now."""
         method = self.parser.get_method()
         if method == b"CONNECT":
             # Not ignored, because it is refused.
