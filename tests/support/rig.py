@@ -15,7 +15,7 @@ from corvo.model.job import Spec
 from corvo.model.outcome import Fetched, Outcome
 from corvo.replication import FsyncPolicy, LocalLog, MemoryDisk
 from corvo.replication.sync import InlineSync
-from corvo.runtime.clock import VirtualClock
+from corvo.runtime.clock import Clock, VirtualClock
 from corvo.storage.memory import MemoryStore
 
 NS = 0
@@ -70,7 +70,7 @@ class Rig:
         *,
         disk: MemoryDisk | None = None,
         store: MemoryStore | None = None,
-        clock: VirtualClock | None = None,
+        clock: Clock | None = None,
         fsync: str = "always",
         segment_bytes: int = 1 << 20,
         options: Options | None = None,

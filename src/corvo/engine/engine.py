@@ -14,12 +14,13 @@ from msgspec import Struct
 
 from corvo.engine.admission import CLOSED, DRAINING, OPEN, Admission, Bounds
 from corvo.engine.batch import Batch, Pipeline, Reply
+from corvo.engine.desk import OnFetched, Ticket
 from corvo.engine.feed import Feed
 from corvo.engine.identity import IdSource
 from corvo.engine.reads import Reads
 from corvo.engine.recovery import Recovery, recover
 from corvo.engine.upkeep import FlushPolicy, Upkeep
-from corvo.engine.waiters import OnFetched, Ticket, WaitingRoom
+from corvo.engine.waiters import WaitingRoom
 from corvo.engine.workers import WorkerRegistry
 from corvo.machine import Applied, Machine, SweepPolicy
 from corvo.machine.kv import Store

@@ -18,12 +18,12 @@ entry.
 """
 
 import asyncio
-from collections import OrderedDict
 from collections.abc import Callable
 from typing import Protocol
 
 from msgspec.structs import replace
 
+from corvo.engine.desk import DONE, DROPPED, PARKED, PROPOSED, Desk, OnFetched, Ticket
 from corvo.engine.wheel import Wheel
 from corvo.errors import OverloadedError
 from corvo.model import limits
@@ -38,10 +38,6 @@ REFUSED_RETRY_MS = 1_000
 ALARM_MS_MIN = 1
 DESKS_IDLE_MAX = 1_024
 
-_FRESH, _PARKED, _PROPOSED, _DROPPED, _DONE = range(5)
-
-OnFetched = Callable[[Fetched, int], None]
-
 
 class Claims(Protocol):
     """The two facts of the machine that parking depends on."""
@@ -54,57 +50,6 @@ class Claims(Protocol):
     def claimable(self, ns: int, queue: str, now_ms: int) -> tuple[int, int]:
         """Upper bound of what a fetch could claim now, and when that may rise (0: not by time)."""
         ...
-
-
-class Desk:
-    """One queue that fetches wait at, and those of its fetches that are in flight."""
-
-    __slots__ = ("alarm", "alarm_ms", "is_eager", "key", "proposed", "tickets", "wanted")
-
-    def __init__(self, key: tuple[int, str]) -> None:
-        self.key = key
-        # Cost: an OrderedDict pops its first item in 0.2 µs; a dict that was popped from its front
-        # often needs 8 to 21 µs to find it.
-        self.tickets: OrderedDict[Ticket, None] = OrderedDict()
-        self.proposed = 0  # fetches in the log or on the way to it
-        self.wanted = 0  # jobs those could take
-        self.is_eager = True  # whether fetches may follow an enqueue on suspicion
-        self.alarm: asyncio.TimerHandle | None = None
-        self.alarm_ms = 0
-
-    @property
-    def is_idle(self) -> bool:
-        return not self.tickets and self.proposed == 0
-
-
-class Ticket:
-    """One fetch on its way. Whoever holds it may only drop it."""
-
-    __slots__ = ("command", "desks", "on_done", "room", "slot", "state", "timeout_ms")
-
-    def __init__(
-        self,
-        room: "WaitingRoom",
-        command: FetchJobs,
-        desks: list[Desk],
-        on_done: OnFetched,
-        timeout_ms: int,
-    ) -> None:
-        self.room = room
-        self.command = command
-        self.desks = desks
-        self.on_done = on_done
-        self.timeout_ms = timeout_ms
-        self.slot = 0  # when the wait is over; set when it first parks
-        self.state = _FRESH
-
-    def drop(self) -> None:
-        """The client is gone: leave, or give back what is claimed. After an answer: nothing."""
-        self.room.drop(self)
-
-    def answer(self, outcome: Outcome, index: int) -> None:
-        """Be the reply of the proposed fetch."""
-        self.room.answer(self, outcome, index)
 
 
 class WaitingRoom:
@@ -171,11 +116,11 @@ class WaitingRoom:
 
     def drop(self, ticket: Ticket) -> None:
         """Forget a ticket whose client is gone."""
-        if ticket.state == _PARKED:
+        if ticket.state == PARKED:
             self._leave(ticket)
-            ticket.state = _DONE
-        elif ticket.state == _PROPOSED:
-            ticket.state = _DROPPED
+            ticket.state = DONE
+        elif ticket.state == PROPOSED:
+            ticket.state = DROPPED
 
     def give_back(self, ns: int, claims: list[Claim]) -> None:
         """Release jobs that were claimed for somebody who is gone."""
@@ -297,7 +242,7 @@ class WaitingRoom:
     # --- the log and back ---------------------------------------------------------------------
 
     def _propose(self, ticket: Ticket) -> None:
-        ticket.state = _PROPOSED
+        ticket.state = PROPOSED
         wanted = ticket.command.count
         for desk in ticket.desks:
             desk.proposed += 1
@@ -317,8 +262,8 @@ class WaitingRoom:
         fetched = outcome
         if fetched.claims:
             self._deliver(ticket, fetched, index)
-        elif ticket.state == _DROPPED:
-            ticket.state = _DONE
+        elif ticket.state == DROPPED:
+            ticket.state = DONE
         elif fetched.more:
             self._propose(ticket)
         else:
@@ -329,11 +274,11 @@ class WaitingRoom:
             desk.is_eager = True
             if desk.tickets:
                 self._again[desk] = None
-        if ticket.state == _DROPPED:
+        if ticket.state == DROPPED:
             self.give_back(ticket.command.ns, fetched.claims)
-            ticket.state = _DONE
+            ticket.state = DONE
             return
-        ticket.state = _DONE
+        ticket.state = DONE
         ticket.on_done(fetched, index)
 
     def _return_empty(self, ticket: Ticket) -> None:
@@ -347,11 +292,12 @@ class WaitingRoom:
     def _return_refused(self, ticket: Ticket) -> None:
         # A fault of the machine or a full disk: the worker waits on instead of asking again at
         # once, and the desk is asked a little later, since no entry may touch it before.
+        self.empty_count += 1
         now_ms = self._clock.now_ms()
         for desk in ticket.desks:
             self._arm(desk, now_ms + REFUSED_RETRY_MS, now_ms)
-        if ticket.state == _DROPPED:
-            ticket.state = _DONE
+        if ticket.state == DROPPED:
+            ticket.state = DONE
         else:
             self._wait_on(ticket)
 
@@ -363,7 +309,7 @@ class WaitingRoom:
             self._park(ticket, in_front=True)
 
     def _finish(self, ticket: Ticket) -> None:
-        ticket.state = _DONE
+        ticket.state = DONE
         ticket.on_done(EMPTY, self._machine.index)
 
     def _finish_guarded(self, ticket: Ticket) -> None:
@@ -376,7 +322,7 @@ class WaitingRoom:
     # --- places -------------------------------------------------------------------------------
 
     def _park(self, ticket: Ticket, *, in_front: bool) -> None:
-        ticket.state = _PARKED
+        ticket.state = PARKED
         if ticket.slot == 0:
             ticket.slot = self._wheel.slot_after(ticket.timeout_ms)
         for desk in ticket.desks:
@@ -393,7 +339,7 @@ class WaitingRoom:
         self.parked_count -= 1
 
     def _on_timeout(self, ticket: Ticket) -> None:
-        if ticket.state != _PARKED:
+        if ticket.state != PARKED:
             return
         self._leave(ticket)
         self._finish_guarded(ticket)

@@ -9,7 +9,8 @@ from corvo.engine import Options
 from corvo.engine.upkeep import FlushPolicy
 from corvo.errors import CorruptionError, StorageError, UnavailableError
 from corvo.machine import Machine, digest
-from corvo.model.command import AckJob
+from corvo.machine.apply import HANDLERS
+from corvo.model.command import AckJob, PauseQueue
 from corvo.storage.memory import MemoryStore
 from tests.support.rig import NS, Rig, turns
 
@@ -260,6 +261,38 @@ def test_a_killed_engine_acknowledges_nothing_more():
         rig.syncer.let_all_go()
         await turns(5)
         assert done == []
+
+    asyncio.run(run())
+
+
+def test_a_command_that_breaks_the_machine_raises_an_alarm_and_nothing_else(
+    monkeypatch: pytest.MonkeyPatch,
+):
+    """The poison command is answered and reported; its neighbours and a replay are unharmed."""
+
+    def boom(_state: object, _command: object) -> None:
+        raise RuntimeError("poison")
+
+    async def run() -> None:
+        monkeypatch.setitem(HANDLERS, PauseQueue, boom)
+        first = Rig()
+        first.engine.start()
+        outcomes = await first.perform_all([first.enqueue(), PauseQueue(NS, "q"), first.enqueue()])
+        assert [type(outcome).__name__ for outcome in outcomes] == [
+            "Enqueued",
+            "Rejected",
+            "Enqueued",
+        ]
+        assert outcomes[1].code == "INTERNAL_ERROR"
+        ((index, ordinal, text),) = first.faults
+        assert (index, ordinal) == (1, 1)
+        assert "poison" in text
+        assert first.failures == []
+        state = digest(first.store)
+        first.engine.kill()
+        second = Rig(disk=first.disk.kill(), clock=first.clock)
+        assert digest(second.store) == state
+        await second.engine.close()
 
     asyncio.run(run())
 

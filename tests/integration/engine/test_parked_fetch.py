@@ -5,6 +5,7 @@ import asyncio
 import pytest
 
 from corvo.engine import Options
+from corvo.engine.admission import Bounds
 from corvo.errors import OverloadedError
 from corvo.keys.codec import decode_entry
 from corvo.model.command import (
@@ -18,7 +19,8 @@ from corvo.model.command import (
     ResumeQueue,
 )
 from corvo.model.job import PENDING
-from corvo.model.queue import SettingsPatch
+from corvo.model.queue import Rate, SettingsPatch
+from corvo.runtime.clock import SystemClock
 from tests.support.rig import NS, Rig, turns
 
 
@@ -329,6 +331,60 @@ def test_a_fetch_that_takes_from_another_queue_leaves_the_job_to_the_next():
             rig.syncer.let_all_go()
             found = await both.answer, await only.answer
             assert [fetched.claims[0].queue for fetched in found] == ["b", "a"]
+
+    asyncio.run(run())
+
+
+def test_a_job_that_a_fetch_in_flight_left_alone_goes_to_the_one_who_waits():
+    """A fetch on its way was expected to empty queue a; it took from b, so a's waiter is called."""
+
+    async def run() -> None:
+        async with Rig() as rig:
+            await rig.put("a")
+            await rig.engine.perform(rig.enqueue("b", tier=0))
+            rig.syncer.is_held = True
+            both = rig.fetch("a", "b")
+            only = rig.fetch("a")
+            assert rig.engine.waiting(NS, "a") == 1
+            await turns()
+            rig.syncer.let_all_go()
+            found = await both.answer, await only.answer
+            assert [fetched.claims[0].queue for fetched in found] == ["b", "a"]
+
+    asyncio.run(run())
+
+
+def test_a_fetch_that_came_to_a_full_pipeline_is_served_when_there_is_room():
+    """With the pipeline full of another queue's work, a fetch waits and is not forgotten."""
+
+    async def run() -> None:
+        async with Rig(options=Options(bounds=Bounds(pending_max=2))) as rig:
+            ids = await rig.put("q")
+            rig.syncer.is_held = True
+            for _ in range(2):
+                rig.engine.submit(rig.enqueue("other"), lambda _o, _i: None)
+            poll = rig.fetch("q")
+            assert rig.engine.waiting(NS, "q") == 1
+            await turns()
+            rig.syncer.let_all_go()
+            assert await poll.ids() == ids
+
+    asyncio.run(run())
+
+
+def test_a_rate_limited_queue_serves_its_waiters_as_tokens_come():
+    """Three waiters of a queue with 50 tokens a second are served by alarms, without polling."""
+
+    async def run() -> None:
+        async with Rig(clock=SystemClock()) as rig:
+            rate = Rate(rate=50, period_ms=1_000, burst=1)
+            await rig.engine.perform(ConfigureQueue(NS, "q", SettingsPatch(rate=rate)))
+            await rig.put(count=3)
+            polls = [rig.fetch("q") for _ in range(3)]
+            for poll in polls:
+                assert len(await poll.ids()) == 1
+            fetches = sum(names.count("FetchJobs") for names in kinds(rig))
+            assert fetches <= 6
 
     asyncio.run(run())
 
