@@ -86,6 +86,23 @@ def test_a_batch_of_jobs_is_fetched_and_acknowledged(server: Server):
     ]
 
 
+def test_a_batch_of_large_jobs_is_handed_out_in_parts(server: Server):
+    """What does not fit into one answer is pending again, and burns no attempt."""
+    large = {"queue": "q", "payload": "x" * 250_000}
+    for _ in range(2):
+        assert server.post("/enqueue/batch", {"jobs": [large] * 40}).status == 201
+    body = {"queues": ["q"], "worker_id": "w", "count": 512}
+    first = server.post("/fetch/batch", body)
+    assert 60 < len(first.json["jobs"]) < 80
+    server.wait_until(lambda: server.engine.read.queue(0, "q").record.counts[1] > 0)  # type: ignore[union-attr]
+    second = server.post("/fetch/batch", body).json["jobs"]
+    assert len(first.json["jobs"]) + len(second) == 80
+    assert {job["attempt"] for job in second} == {1}
+    asked = {"job_ids": [job["job_id"] for job in first.json["jobs"] + second]}
+    reply = server.post("/jobs/bulk-get", asked)
+    assert (reply.status, reply.json["code"]) == (413, "PAYLOAD_TOO_LARGE")
+
+
 def test_an_ack_completes_and_repeats(server: Server):
     """200 completed; the same token gets the same answer again; a stale one is LEASE_LOST."""
     identifier = server.enqueue()
