@@ -9,6 +9,7 @@ from typing import Protocol
 from uvicorn.server import ServerState
 
 from corvo.api.http.exchange import RouteTable
+from corvo.api.http.known import KnownHeads
 from corvo.api.http.limits import Limits
 from corvo.api.http.replies import ReplyHeads
 
@@ -51,6 +52,7 @@ class Edge:
         self.routes = routes
         self.is_fast_lane_on = is_fast_lane_on
         self.heads = ReplyHeads(time.time())
+        self.known_heads = KnownHeads()
         self.connections: set[Connection] = set()
         # uvicorn's own shared state: its tasks, and the headers of every slow answer.
         self.server_state = ServerState()
