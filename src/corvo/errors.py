@@ -79,6 +79,6 @@ class CorruptionError(CorvoError):
 
 
 class StorageError(CorvoError):
-    """A write, sync or flush failed; the process must stop, since its memory may be ahead of disk."""
+    """A write, sync or flush failed; the process stops, since memory may be ahead of disk."""
 
     code = "STORAGE_FAILED"

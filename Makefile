@@ -1,0 +1,66 @@
+# One door for people and for CI. Needs Python 3.11 or newer and make; everything else is installed
+# into .venv from wheels. Each install leaves a stamp, so the second run touches no network.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
+BIND ?= 127.0.0.1:8080
+DATA ?= ./data
+WORKERS ?= 2
+TESTS ?= tests
+
+.DEFAULT_GOAL := help
+.PHONY: help setup run test check fix bench scenarios clean
+
+help: ## list the targets
+	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)$$/  make \1|\2/' | column -t -s '|' 2>/dev/null \
+	  || grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST)
+
+$(BIN)/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
+	  || { echo "corvo needs Python 3.11 or newer; set PYTHON=/path/to/python3" >&2; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+
+# The server alone: what `make run` needs.
+$(VENV)/.stamp-run: requirements.lock pyproject.toml | $(BIN)/python
+	$(PIP) install --only-binary :all: -r requirements.lock
+	$(PIP) install --no-build-isolation --no-deps -e .
+	@touch $@
+
+# The server and the tools of `make test`.
+$(VENV)/.stamp-dev: requirements-dev.lock $(VENV)/.stamp-run
+	$(PIP) install --only-binary :all: -r requirements-dev.lock
+	@touch $@
+
+setup: $(VENV)/.stamp-dev ## install the server and all tools into .venv
+
+run: $(VENV)/.stamp-run ## start a server on 127.0.0.1:8080 with its data in ./data
+	exec $(BIN)/corvo server --bind $(BIND) --data-dir $(DATA)
+
+test: setup check ## check, then run the whole suite (TESTS=path for a part, WORKERS=n)
+	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal $(TESTS)
+
+# Import contracts name every package of the tree and cannot be read while one is absent.
+PACKAGES := api cli engine keys machine model replication runtime scheduler server storage
+ABSENT := $(filter-out $(patsubst src/corvo/%/__init__.py,%,$(wildcard src/corvo/*/__init__.py)),$(PACKAGES))
+
+check: setup ## format, lint, types, import contracts
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/basedpyright --level error
+	$(if $(ABSENT),@echo "import contracts wait for: $(ABSENT)",$(BIN)/lint-imports --no-logo)
+
+fix: setup ## format and repair what can be repaired
+	$(BIN)/ruff check --fix-only .
+	$(BIN)/ruff format .
+
+bench: setup ## measure, with the machine's description; prints ratios within one run
+	$(BIN)/python -m bench $(ARGS)
+
+scenarios: setup ## replay the text conversations (ARGS=--rewrite to accept what is said now)
+	$(BIN)/python -m pytest tests/scenarios $(ARGS)
+
+clean: ## remove the environment, caches and build results; ./data stays
+	rm -rf $(VENV) build dist .pytest_cache .ruff_cache .hypothesis .import_linter_cache
+	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +
