@@ -1,4 +1,4 @@
-"""A small private HTTP client: one keep-alive connection, JSON both ways, errors with their codes."""
+"""A small private HTTP client: one kept-alive connection, JSON both ways, coded errors."""
 
 import http.client
 from typing import Any

@@ -31,7 +31,7 @@ class Script(Protocol):
 
 
 class Run(msgspec.Struct, frozen=True):
-    """What a run did: requests answered, how long it took, the latency of each in seconds, sorted."""
+    """What a run did; the latencies are in seconds, sorted."""
 
     requests: int
     seconds: float

@@ -10,7 +10,7 @@ from corvo.server.options import NOTICES, OPTIONS, REFUSALS, Option
 
 
 def _flag(option: Option) -> click.Option:
-    # The default is None: whether a flag was given decides its precedence over file and environment.
+    # The default is None: only a flag that was given comes before environment and file.
     text = f"{option.help}  [{option.variable}]"
     if option.is_flag:
         return click.Option([f"--{option.name}"], is_flag=True, default=None, help=text)
