@@ -3,12 +3,11 @@
 import ast
 from collections.abc import Iterator
 
-BANNED_MODULES = frozenset({
-    "asyncio", "concurrent", "ctypes", "datetime", "decimal", "fractions", "io", "locale", "logging",
-    "math", "multiprocessing", "os", "pathlib", "platform", "random", "rocksdict", "secrets",
-    "selectors", "signal", "socket", "sqlite3", "ssl", "statistics", "structlog", "subprocess", "sys",
-    "tempfile", "threading", "time", "uuid", "weakref", "zoneinfo",
-})  # fmt: skip
+BANNED_MODULES = frozenset(
+    "asyncio concurrent ctypes datetime decimal fractions io locale logging math multiprocessing os"
+    " pathlib platform random rocksdict secrets selectors signal socket sqlite3 ssl statistics"
+    " structlog subprocess sys tempfile threading time uuid weakref zoneinfo".split()
+)
 
 BANNED_CALLS = {
     "float": "floats round differently from what a reader expects; use integers",

@@ -1,0 +1,91 @@
+"""One request and its one answer, as a hot handler sees them on either lane."""
+
+import re
+from collections.abc import Callable, Mapping
+
+import msgspec
+
+Handler = Callable[["Exchange"], None]
+
+
+class Exchange:
+    """A complete request, and the duty to answer it exactly once, now or later.
+
+    A handler is synchronous: it reads the request, then either calls `reply` or keeps the exchange and
+    replies from a later callback. A handler that parks the exchange (waits for work instead of for its
+    own commit) must set `on_gone`: that is how the transport knows that a client which closed its
+    sending side is not worth waiting for, and that reading must go on.
+    """
+
+    __slots__ = ("argument", "body", "is_gone", "method", "on_gone", "path", "query")
+
+    method: str
+    # Path without the query, as sent.
+    path: bytes
+    query: bytes
+    body: bytes
+    # What stood in place of `{...}` in the route's pattern; "" for routes without one.
+    argument: str
+    # Called once if the client goes before the answer; never after `reply`.
+    on_gone: Callable[[], None] | None
+    # True from the moment the client is known to be gone; a reply is then dropped.
+    is_gone: bool
+
+    def header(self, name: bytes) -> bytes | None:
+        """Return the first value of the header with this lower-case name."""
+        raise NotImplementedError
+
+    def reply(self, status: int, body: bytes, extra: bytes = b"") -> None:
+        r"""Answer with JSON. `extra` holds finished header lines: b"x-corvo-index: 5\r\n"."""
+        raise NotImplementedError
+
+    @property
+    def is_replied(self) -> bool:
+        """Whether `reply` was called."""
+        raise NotImplementedError
+
+
+class Route(msgspec.Struct, frozen=True):
+    """A hot route: always POST, always JSON."""
+
+    handler: Handler
+    body_bytes_max: int
+
+
+class RouteTable:
+    """Hot routes by path, for a parser that has bytes and no time.
+
+    A pattern is a literal path ("/api/v1/enqueue") or one ending in a parameter ("/api/v1/ack/{id}").
+    A literal wins over a parameter, so "/api/v1/ack/batch" can stand beside it.
+    """
+
+    # Anything outside this set (an escape, a fragment, a slash) takes the slow lane, which decodes it.
+    _PLAIN_ARGUMENT = re.compile(rb"[A-Za-z0-9._~:-]+")
+
+    def __init__(self, routes: Mapping[str, Route]) -> None:
+        self.exact: dict[bytes, Route] = {}
+        self._prefixed: dict[bytes, Route] = {}
+        for pattern, route in routes.items():
+            literal, brace, parameter = pattern.encode("ascii").partition(b"{")
+            if brace == b"":
+                self.exact[literal] = route
+            else:
+                assert literal.endswith(b"/"), f"a parameter fills a whole segment: {pattern}"
+                assert parameter.endswith(b"}"), f"a parameter comes last: {pattern}"
+                assert b"/" not in parameter, f"a parameter comes last: {pattern}"
+                self._prefixed[literal] = route
+
+    def find(self, url: bytes) -> tuple[Route, bytes, str, bytes] | None:
+        """Return route, path, argument and query of a request target, or None if it is not hot."""
+        path, _, query = url.partition(b"?")
+        route = self.exact.get(path)
+        if route is not None:
+            return route, path, "", query
+        cut = path.rfind(b"/") + 1
+        route = self._prefixed.get(path[:cut])
+        if route is None:
+            return None
+        argument = path[cut:]
+        if self._PLAIN_ARGUMENT.fullmatch(argument) is None:
+            return None
+        return route, path, argument.decode("ascii"), query
