@@ -51,7 +51,7 @@ def exit_code_of(error: CorvoError) -> int:
         return EXIT_UNREACHABLE if error.status in {429, 503} else EXIT_REFUSED
     by_code = {
         "CONFIG_INVALID": EXIT_USAGE,
-        "LOCKED": EXIT_LOCKED,
+        "DIRECTORY_LOCKED": EXIT_LOCKED,
         "CORRUPTION": EXIT_CORRUPT,
         "STORAGE_FAILED": EXIT_STORAGE,
         "DISK_FULL": EXIT_STORAGE,

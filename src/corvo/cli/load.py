@@ -8,7 +8,7 @@ the server it measures. It reads only what the server sends: a status line, lowe
 import asyncio
 import time
 from collections.abc import Sequence
-from typing import Protocol
+from typing import Protocol, cast
 
 import msgspec
 import uvloop
@@ -69,8 +69,8 @@ class _Connection(asyncio.Protocol):
         self._transport: asyncio.Transport | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
-        self._transport = transport
+        # Safety: uvloop's transports have the interface and not the base class.
+        self._transport = cast("asyncio.Transport", transport)
         self._send_next()
 
     def data_received(self, data: bytes) -> None:
