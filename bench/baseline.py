@@ -18,9 +18,7 @@ _decode_fetch = msgspec.json.Decoder(FetchRequest).decode
 _decode_ack = msgspec.json.Decoder(AckRequest).decode
 
 _JOB_ID = b"job_01JZZZZZZZZZZZZZZZZZZZZZZZ"
-_ENQUEUED = (
-    b'{"job_id":"%b","status":"pending","unique_existing":false,"index":1234567}' % _JOB_ID
-)
+_ENQUEUED = b'{"job_id":"%b","status":"pending","unique_existing":false,"index":1234567}' % _JOB_ID
 _CLAIMED = (
     b'{"job_id":"%b","queue":"bench","payload":{"to":"user@example.com","template":"welcome",'
     b'"locale":"en","n":12345},"attempt":1,"max_retries":3,"lease_duration":5,'

@@ -9,13 +9,7 @@ from pathlib import Path
 # Cost: none. `bench/run.py` started as a file must find the packages beside it.
 sys.path[:0] = [str(Path(__file__).resolve().parents[1] / part) for part in (".", "src")]
 
-from bench import (  # noqa: E402 - see the line above
-    engine_figures,
-    http_figures,
-    restart_figures,
-    scale_figures,
-    wait_figures,
-)
+from bench import engine_figures, http_figures, restart_figures, scale_figures, wait_figures  # noqa: E402 - see the line above
 from bench.harness import FULL, QUICK, Figure, RunFailedError, Scale, describe_machine  # noqa: E402
 from bench.wrk import WRK  # noqa: E402
 

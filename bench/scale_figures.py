@@ -49,9 +49,7 @@ def _complete(server: Corvo, jobs: int) -> None:
     drive(server.address, [BatchCycles("history", n, KEPT_BATCH, budget) for n in range(4)])
 
 
-def _scale_figures(
-    name: str, ratios: list[float], memory: float, scale: Scale
-) -> list[Figure]:
+def _scale_figures(name: str, ratios: list[float], memory: float, scale: Scale) -> list[Figure]:
     targets = (None, None) if scale.is_quick else (0.8, 400)
     return [
         Figure(

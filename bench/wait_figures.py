@@ -103,7 +103,9 @@ def parked(scale: Scale) -> list[Figure]:
     check(growth == 0, f"the log grew by {growth} entries while nothing happened")
     target = None if scale.is_quick else 2
     return [
-        Figure(f"{scale.parked:,} parked fetches: log growth", growth, "entries", 0, is_ceiling=True),
+        Figure(
+            f"{scale.parked:,} parked fetches: log growth", growth, "entries", 0, is_ceiling=True
+        ),
         Figure(f"{scale.parked:,} parked fetches: core", cpu, "% CPU", target, is_ceiling=True),
     ]
 

@@ -67,9 +67,7 @@ def _run_wrk(
     return int(match.group(1)), float(match.group(2)) * _UNIT_SECONDS[match.group(3)]
 
 
-def _run_python(
-    server: Process, script: str, scale: Scale, seconds: float
-) -> tuple[int, float]:
+def _run_python(server: Process, script: str, scale: Scale, seconds: float) -> tuple[int, float]:
     scripts = scripts_for(script, scale.connections)
     run = drive(server.address, scripts, seconds)
     refused = sum(one.refused for one in scripts)

@@ -137,7 +137,9 @@ def dump(data_dir: Path, output: str, limit: int | None) -> None:
 def repair(data_dir: Path, output: str, *, yes: bool) -> None:
     """Cut the log to its longest good prefix; what is taken out is kept beside it."""
     if not yes:
-        click.confirm("Entries after the damage leave the log, also answered ones. Go on?", abort=True)
+        click.confirm(
+            "Entries after the damage leave the log, also answered ones. Go on?", abort=True
+        )
     with _locked(data_dir) as layout:
         report = tool.repair(RealDisk(), layout.wal)
     if output == "json":

@@ -12,6 +12,7 @@ from typing import Any
 from msgspec import Struct
 
 from corvo.errors import CorvoError
+from corvo.runtime.telemetry import Form, Level
 from corvo.server.options import BY_NAME, NOTICES, OPTIONS, PREFIX, REFUSALS, Option, Setting
 from corvo.server.values import is_loopback, split_address
 
@@ -36,8 +37,8 @@ class Config(Struct, frozen=True):
     fsync: str
     durable: bool
     ephemeral: bool
-    log_level: str
-    log_format: str
+    log_level: Level
+    log_format: Form
     shutdown_timeout: int  # milliseconds, as are the other durations
     retention: int
     retention_interval: int

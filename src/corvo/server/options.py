@@ -87,7 +87,7 @@ OPTIONS: tuple[Option, ...] = (
     _choice("log-format", ("text", "json"), "how reports on standard error are written"),
     _duration("shutdown-timeout", "30s", "how long a stop waits for requests under way"),
     _duration("retention", "7d", "how long settled jobs are kept, unless their queue says else"),
-    _duration("retention-interval", "1m", "how often settled jobs past their retention are purged"),
+    _duration("retention-interval", "10s", "how often what is past its retention is purged"),
     _duration("events-retention", "7d", "how long events are kept"),
     _count("events-max", limits.EVENTS_COUNT_DEFAULT, "how many events are kept"),
     _bytes("max-payload-size", "256KiB", "largest payload, result or checkpoint of a job"),
@@ -140,3 +140,8 @@ def render_reference() -> str:
 def _shown(option: Option) -> str:
     # A bar inside a cell would start the next column.
     return option.placeholder.replace("|", "\\|")
+
+
+if __name__ == "__main__":
+    # Prints what belongs between the markers of docs/reference/config.md.
+    print(render_reference())  # noqa: T201
