@@ -50,16 +50,17 @@ def _interleave(servers: list[Process], script: str, scale: Scale) -> dict[str, 
 
 def _check_run(server: Corvo, script: str, answered: int, scale: Scale) -> None:
     view = server.queue("bench")
+    enqueued = view["totals"]["enqueued"]
     if script == "enqueue":
         # At the end of each round up to one request per connection was accepted and not read.
         unread = scale.rounds * scale.connections
         check(
-            answered <= view["enqueued"] <= answered + unread,
-            f"{answered} enqueues were answered, the server counts {view['enqueued']}",
+            answered <= enqueued <= answered + unread,
+            f"{answered} enqueues were answered, the server counts {enqueued}",
         )
-        check(view["counts"]["pending"] == view["enqueued"], "enqueued jobs are missing")
+        check(view["pending"] == enqueued, "enqueued jobs are missing")
         return
-    check(view["started"] > 0, "nothing was fetched")
+    check(view["totals"]["started"] > 0, "nothing was fetched")
     check_all_completed(server, "bench", at_least=answered // 3 - scale.connections)
 
 

@@ -20,7 +20,7 @@ class Conversation:
     def next_request(self) -> bytes | None:
         raise NotImplementedError
 
-    def take_answer(self, status: int, body: bytes) -> None:
+    def take_answer(self, status: int, body: bytes) -> None:  # noqa: ARG002 - of the protocol
         if status >= 300:
             self.refused += 1
 

@@ -138,8 +138,7 @@ def check(tally: Tally, mode: str, jobs: int, client: Client) -> list[str]:
     if mode == "lifecycle" and tally.completed != tally.enqueued:
         lost = len(tally.enqueued - tally.completed)
         problems.append(f"{lost} jobs were enqueued and not completed")
-    queue = client.call("GET", f"{API}/queues/{segment(tally.queue)}").body
-    counts: dict[str, int] = queue["counts"]
+    counts: dict[str, int] = client.call("GET", f"{API}/queues/{segment(tally.queue)}").body
     expected = {"pending": jobs} if mode == "enqueue" else {"completed": jobs, "pending": 0}
     for state, count in expected.items():
         if counts[state] != count:

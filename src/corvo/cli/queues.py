@@ -29,8 +29,7 @@ def queues(url: Client, output: str) -> None:
 
 
 def _count(queue: dict[str, Any], name: str) -> str:
-    counts: dict[str, Any] = queue.get("counts", queue)
-    return str(counts.get(name, queue.get(name, 0)))
+    return str(queue.get(name, 0))
 
 
 def _mark(queue: dict[str, Any]) -> str:

@@ -14,7 +14,7 @@ from pathlib import Path
 import structlog
 from msgspec import Struct
 
-from corvo.api.app import Application
+from corvo.api import app
 from corvo.api.http import listener
 from corvo.api.http.listener import Listener
 from corvo.engine import Engine, Options
@@ -193,14 +193,14 @@ def _report_recovery(engine: Engine, telemetry: structlog.typing.FilteringBoundL
 async def _listen(
     config: Config, engine: Engine, telemetry: structlog.typing.FilteringBoundLogger
 ) -> Listener:
-    application = Application(engine, payload_bytes_max=config.max_payload_size)
+    surface = app.build(engine, payload_bytes_max=config.max_payload_size)
     host, port = config.address
 
     def report(error: BaseException, request_id: str) -> None:
         telemetry.error("a request failed", request_id=request_id, exc_info=error)
 
     try:
-        return await listener.start(host, port, application.asgi, application.routes, report=report)
+        return await listener.start(host, port, surface.application, surface.hot, report=report)
     except OSError as error:
         await engine.close()
         raise StorageError(
