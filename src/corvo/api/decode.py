@@ -122,7 +122,9 @@ def _invalid(message: str) -> RequestError:
             name = found.group(1)
             path = f"{path}.{name}" if path else name
     if "length <=" in message or "length >=" in message:
-        message = message.replace("`array` of ", "a list of ").replace("`object` of ", "an object of ")
+        message = message.replace("`array` of ", "a list of ").replace(
+            "`object` of ", "an object of "
+        )
     name = path.rpartition(".")[2]
     words = _WORDS.get(name)
     hint = f"one of: {words}" if words is not None else None

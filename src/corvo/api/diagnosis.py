@@ -1,7 +1,7 @@
 """Why a body is not JSON, and at which field: only for bodies that were already refused.
 
-The decoder is fast and says little ("input data was truncated" for a lone surrogate). This walks the
-beginning of a refused body once more, slowly, to tell a person what to look at.
+The decoder is fast and says little ("input data was truncated" for a lone surrogate). This walks
+the beginning of a refused body once more, slowly, to tell a person what to look at.
 """
 
 import re
@@ -24,7 +24,7 @@ _SURROGATE: Final = re.compile(
 )
 
 
-class _Fault(Exception):
+class _FaultError(Exception):
     """The first thing wrong in a body, and where."""
 
     def __init__(self, message: str, position: int) -> None:
@@ -57,12 +57,12 @@ def _refusal(message: str, path: str) -> RequestError:
     return RequestError(message, code="PARSE_ERROR", field=field, hint="send one JSON object")
 
 
-def _walk(text: str) -> tuple[str, _Fault | None]:
+def _walk(text: str) -> tuple[str, _FaultError | None]:
     """Go through a text until the first fault; answer the path reached, and the fault."""
     path: list[str | int] = []
     try:
         _scan(text, path)
-    except _Fault as fault:
+    except _FaultError as fault:
         return _render(path), fault
     return "", None
 
@@ -76,7 +76,7 @@ def _render(path: list[str | int]) -> str:
 
 
 def _scan(text: str, path: list[str | int]) -> None:
-    """Read values with an explicit stack: `path` holds, per open bracket, the key or the position."""
+    """Read values with a stack: `path` holds, per open bracket, the key or the position."""
     position, closers = _skip(text, 0), list[str]()
     while True:
         position = _open_or_scalar(text, position, path, closers)
@@ -87,12 +87,12 @@ def _scan(text: str, path: list[str | int]) -> None:
             position = _skip(text, position + 1)
         if not closers:
             if position < len(text):
-                raise _Fault("there is more text after the end of the document", position)
+                raise _FaultError("there is more text after the end of the document", position)
             return
         if position >= len(text):
-            raise _Fault("the document ends too early", position)
+            raise _FaultError("the document ends too early", position)
         if text[position] != ",":
-            raise _Fault(f"expected a comma or {closers[-1]}", position)
+            raise _FaultError(f"expected a comma or {closers[-1]}", position)
         position = _skip(text, position + 1)
         if closers[-1] == "}":
             path[-1], position = _key(text, position)
@@ -109,7 +109,7 @@ def _open_or_scalar(text: str, position: int, path: list[str | int], closers: li
         if first not in ("{", "["):
             return _skip(text, _scalar(text, position))
         if len(closers) >= limits.JSON_DEPTH_MAX:
-            raise _Fault(TOO_DEEP, position)
+            raise _FaultError(TOO_DEEP, position)
         inside = _skip(text, position + 1)
         closer = "}" if first == "{" else "]"
         if text[inside : inside + 1] == closer:
@@ -125,32 +125,34 @@ def _open_or_scalar(text: str, position: int, path: list[str | int], closers: li
 
 def _key(text: str, position: int) -> tuple[str, int]:
     if text[position : position + 1] != '"':
-        raise _Fault("expected the name of a field in double quotes", position)
+        raise _FaultError("expected the name of a field in double quotes", position)
     until = _scalar(text, position)
     name = text[position + 1 : until - 1]
     position = _skip(text, until)
     if text[position : position + 1] != ":":
-        raise _Fault("expected a colon", position)
+        raise _FaultError("expected a colon", position)
     return name, _skip(text, position + 1)
 
 
 def _scalar(text: str, position: int) -> int:
     if position >= len(text):
-        raise _Fault("the document ends too early", position)
+        raise _FaultError("the document ends too early", position)
     if text[position] == '"':
         found = _STRING.match(text, position)
         if found is None:
-            raise _Fault("this string has a control character, a bad escape or no end", position)
+            raise _FaultError(
+                "this string has a control character, a bad escape or no end", position
+            )
         if _SURROGATE.search(found.group(1)):
-            raise _Fault("this string has a lone surrogate, which no text can hold", position)
+            raise _FaultError("this string has a lone surrogate, which no text can hold", position)
         return found.end()
     for pattern in (_NUMBER, _LITERAL):
         found = pattern.match(text, position)
         if found is not None:
             return found.end()
     if _CONSTANT.match(text, position):
-        raise _Fault("NaN and Infinity are not JSON", position)
-    raise _Fault("expected a value", position)
+        raise _FaultError("NaN and Infinity are not JSON", position)
+    raise _FaultError("expected a value", position)
 
 
 def _skip(text: str, position: int) -> int:

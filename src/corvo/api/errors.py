@@ -28,7 +28,9 @@ class Code(Struct, frozen=True):
 
 
 CODES: Final[dict[str, Code]] = {
-    "PARSE_ERROR": Code(400, "The request is not well-formed HTTP or JSON.", "Send one JSON object."),
+    "PARSE_ERROR": Code(
+        400, "The request is not well-formed HTTP or JSON.", "Send one JSON object."
+    ),
     "VALIDATION_ERROR": Code(400, "A field is missing, of the wrong type or out of range."),
     "NOT_SUPPORTED": Code(
         400,
@@ -42,6 +44,7 @@ CODES: Final[dict[str, Code]] = {
     "METHOD_NOT_ALLOWED": Code(
         405, "The route exists, but not with this method.", "The Allow header lists the methods."
     ),
+    "REQUEST_TIMEOUT": Code(408, "The request took too long to arrive.", "Send it in one go."),
     "INVALID_STATE": Code(409, "The job is in a state from which this is not possible."),
     "NOT_ACTIVE": Code(
         409,
@@ -123,7 +126,7 @@ _INTERNAL: Final = CODES["INTERNAL_ERROR"]
 _encode: Final = Encoder().encode
 
 
-def envelope(  # noqa: PLR0913 - one keyword per optional member of the envelope
+def envelope(
     code: str,
     message: str = "",
     *,

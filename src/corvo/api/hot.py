@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 from corvo.api import errors, render, translate, wire, work
 from corvo.api.decode import Reader
 from corvo.api.principal import principal_of
+from corvo.api.values import check_text
 from corvo.errors import CorvoError
 from corvo.model import limits
 from corvo.model.ids import JOB, parse_id
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from corvo.engine import Engine
 
 Method = Callable[["HotRoutes", "Exchange"], None]
+FetchAnswer = Callable[["Exchange", Fetched, int], None]
 EndedRenderer = Callable[[Ended, int], bytes]
 
 _REPLAYED: Final = b"idempotent-replayed: true\r\n"
@@ -114,7 +116,7 @@ class HotRoutes:
         exchange: "Exchange",
         request: wire.FetchRequest,
         count: int,
-        answer: Callable[["Exchange", Fetched, int], None],
+        answer: FetchAnswer,
     ) -> None:
         ns = principal_of(exchange).ns
         command, timeout_ms = work.fetch(request, ns, count)
@@ -122,13 +124,23 @@ class HotRoutes:
             command,
             request.version or "",
             request.concurrency or 0,
-            request.draining or False,
+            draining=request.draining or False,
         )
-        ticket = self._engine.fetch(command, timeout_ms, partial(answer, exchange))
+        ticket = self._engine.fetch(command, timeout_ms, partial(self._hand_out, exchange, answer))
         # A gone client: a parked fetch leaves the queue, a claimed job is released.
-        exchange.on_gone = ticket.drop
         if exchange.is_gone:
             ticket.drop()
+        elif not exchange.is_replied:
+            exchange.on_gone = ticket.drop
+
+    def _hand_out(
+        self, exchange: "Exchange", answer: FetchAnswer, outcome: Fetched, index: int
+    ) -> None:
+        if exchange.is_gone and outcome.claims:
+            # Nobody reads the answer any more, so nobody would work on these.
+            self._engine.give_back(principal_of(exchange).ns, outcome.claims)
+        else:
+            answer(exchange, outcome, index)
 
     @_refusing
     def ack(self, exchange: "Exchange") -> None:
@@ -191,6 +203,9 @@ class HotRoutes:
         request = _HEARTBEAT.read(exchange.body, exchange.query)
         ns = principal_of(exchange).ns
         names, commands, unknown = work.heartbeat(request, ns, self._payload_bytes_max)
+        if request.worker_id:
+            worker = check_text(request.worker_id, "worker_id", limits.WORKER_ID_BYTES_MAX)
+            self._engine.workers.observe_heartbeat(ns, worker, len(commands))
         if commands:
             answer = partial(_answer_heartbeat, exchange, names, unknown)
             self._engine.submit_many(list(commands), answer)

@@ -167,7 +167,9 @@ def acked(names: list[str], outcomes: list[Outcome], index: int) -> bytes:
     for name, outcome in zip(names, outcomes, strict=True):
         if isinstance(outcome, Ended):
             count += 1
-            results.append(b'{"job_id":"%b","status":"%b"}' % (name.encode(), STATES[outcome.state]))
+            results.append(
+                b'{"job_id":"%b","status":"%b"}' % (name.encode(), STATES[outcome.state])
+            )
         else:
             assert isinstance(outcome, Rejected)
             results.append(_rejected_item(name, outcome))
@@ -179,9 +181,7 @@ def _rejected_item(name: str, outcome: Rejected) -> bytes:
     return b'{"job_id":"%b","status":"rejected",%b' % (name.encode(), inner[1:])
 
 
-def beaten(
-    names: list[str], outcomes: list[Outcome], unknown: list[str], index: int
-) -> bytes:
+def beaten(names: list[str], outcomes: list[Outcome], unknown: list[str], index: int) -> bytes:
     """Body of `POST /heartbeat`: per job ok, cancel or lost."""
     jobs: dict[str, dict[str, Any]] = {}
     for name, outcome in zip(names, outcomes, strict=True):
@@ -194,4 +194,3 @@ def beaten(
     for name in unknown:
         jobs[name] = {"status": "lost"}
     return encode({"jobs": jobs, "index": index})
-

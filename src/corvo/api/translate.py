@@ -82,12 +82,7 @@ def enqueue_batch(
         identifier = context.new_id()
         try:
             if job.idempotency_key is not None:
-                raise RequestError(
-                    "a job of a batch has no idempotency key of its own",
-                    code="NOT_SUPPORTED",
-                    field="idempotency_key",
-                    hint="send one Idempotency-Key for the whole call",
-                )
+                _refuse_own_key()
             specs.append(spec_of(job, ns, context, identifier, siblings, batch_id))
         except RequestError as error:
             raise under(f"jobs[{position}]", error) from error
@@ -111,6 +106,15 @@ def idempotency_of(header: bytes | None, field: str | None, body: bytes) -> Idem
     return Idempotency(key, blake2b(body, digest_size=16).digest())
 
 
+def _refuse_own_key() -> None:
+    raise RequestError(
+        "a job of a batch has no idempotency key of its own",
+        code="NOT_SUPPORTED",
+        field="idempotency_key",
+        hint="send one Idempotency-Key for the whole call",
+    )
+
+
 def refuse_unbuilt(raw: Raw, field: str) -> None:
     """Refuse a field of a feature that is not built yet; null asks for nothing and is fine."""
     if bytes(raw) not in (b"", _NULL):
@@ -121,7 +125,7 @@ def refuse_unbuilt(raw: Raw, field: str) -> None:
         )
 
 
-def spec_of(  # noqa: PLR0913 - Cost: positional, since this runs once per job of a batch
+def spec_of(
     job: wire.JobFields,
     ns: int,
     context: Context,
@@ -239,9 +243,7 @@ def _first_payload(job: wire.JobFields, payload: bytes) -> bytes:
     return first
 
 
-def _step_of(
-    step: wire.StepFields, path: str, inherited: RetryPolicy, most_bytes: int
-) -> Step:
+def _step_of(step: wire.StepFields, path: str, inherited: RetryPolicy, most_bytes: int) -> Step:
     try:
         retry = retry_of(step, inherited)
         return Step(
@@ -264,11 +266,12 @@ def _batch_of(fields: wire.BatchFields, context: Context) -> BatchSpec:
     try:
         queue = fields.callback_queue
         payload = check_document(fields.callback_payload, "callback_payload", most_bytes) or None
-        if queue is None and payload is not None:
-            raise RequestError("a callback payload needs a callback queue", field="callback_queue")
         queue = "" if queue is None else check_name(queue, "callback_queue")
     except RequestError as error:
         raise under("batch", error) from error
+    if not queue and payload is not None:
+        message = "a callback payload needs a callback queue"
+        raise RequestError(message, field="batch.callback_queue")
     return BatchSpec(context.new_id(), queue, payload)
 
 

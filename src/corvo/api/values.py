@@ -41,8 +41,8 @@ _BRACKET_STEP: Final = {ord("["): 1, ord("{"): 1, ord("]"): -1, ord("}"): -1}
 # A document of fewer bytes cannot open more brackets than the limit allows and close them again.
 _SHALLOW_BYTES: Final = 2 * limits.JSON_DEPTH_MAX + 1
 
-# Cost: names repeat, and looking one up here is a tenth of matching the pattern. Bounded: when it is
-# full it starts again, so that a client inventing names cannot make it grow.
+# Cost: names repeat, and looking one up here is a tenth of matching the pattern. Bounded: when full
+# it starts again, so that a client inventing names cannot make it grow.
 _known_names: set[str] = set()
 
 
@@ -175,13 +175,11 @@ def check_tags(tags: dict[str, str], field: str = "tags") -> dict[str, str] | No
     return tags or None
 
 
-def check_document(
-    raw: Raw, field: str, most_bytes: int = limits.PAYLOAD_BYTES_MAX
-) -> bytes:
+def check_document(raw: Raw, field: str, most_bytes: int = limits.PAYLOAD_BYTES_MAX) -> bytes:
     """Accept a JSON document as the bytes it was sent as.
 
-    The decoder has checked the syntax (it refuses NaN, Infinity and lone surrogates) and the edge has
-    checked that the body is UTF-8; what is left are size and depth.
+    The decoder has checked the syntax (it refuses NaN, Infinity and lone surrogates) and `decode`
+    has checked that the body is UTF-8; what is left are size and depth.
     """
     document = bytes(raw)
     if len(document) > most_bytes:
@@ -208,8 +206,8 @@ def maybe_document(
 def is_too_deep(document: bytes) -> bool:
     """Say whether a JSON document nests deeper than allowed.
 
-    Cost: two counts for almost every document; only one with many brackets is looked at closely, and
-    then in C: strings and everything that is no bracket are dropped, the rest is summed up.
+    Cost: two counts for almost every document; only one with many brackets is looked at closely,
+    and then in C: strings and everything that is no bracket are dropped, the rest is summed up.
     """
     if document.count(b"[") + document.count(b"{") <= limits.JSON_DEPTH_MAX:
         return False

@@ -280,19 +280,19 @@ class ConcurrencyRequest(Struct, kw_only=True, gc=False):
 class SettingsRequest(Struct, kw_only=True, gc=False):
     """`PATCH /queues/{name}`: absent fields stay, null or 0 removes."""
 
-    max_concurrency: Concurrency | None | UnsetType = UNSET
-    key_concurrency: Concurrency | None | UnsetType = UNSET
-    rate: RateFields | None | UnsetType = UNSET
-    key_rate: RateFields | None | UnsetType = UNSET
-    weights: dict[str, Weight] | None | UnsetType = UNSET
-    priority_mode: PriorityMode | None | UnsetType = UNSET
-    aging_step: Duration | None | UnsetType = UNSET
-    lease_duration: Duration | None | UnsetType = UNSET
-    retention: Duration | None | UnsetType = UNSET
-    retention_count: Count | None | UnsetType = UNSET
-    require_token: bool | None | UnsetType = UNSET
-    max_payload: Annotated[int, Meta(ge=0, le=limits.BODY_BYTES_MAX)] | None | UnsetType = UNSET
-    webhook_secret: str | None | UnsetType = UNSET
+    max_concurrency: Concurrency | UnsetType | None = UNSET
+    key_concurrency: Concurrency | UnsetType | None = UNSET
+    rate: RateFields | UnsetType | None = UNSET
+    key_rate: RateFields | UnsetType | None = UNSET
+    weights: dict[str, Weight] | UnsetType | None = UNSET
+    priority_mode: PriorityMode | UnsetType | None = UNSET
+    aging_step: Duration | UnsetType | None = UNSET
+    lease_duration: Duration | UnsetType | None = UNSET
+    retention: Duration | UnsetType | None = UNSET
+    retention_count: Count | UnsetType | None = UNSET
+    require_token: bool | UnsetType | None = UNSET
+    max_payload: Annotated[int, Meta(ge=0, le=limits.BODY_BYTES_MAX)] | UnsetType | None = UNSET
+    webhook_secret: str | UnsetType | None = UNSET
 
 
 class LimitRequest(RateFields, kw_only=True, gc=False):

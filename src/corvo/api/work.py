@@ -16,14 +16,7 @@ from corvo.api.values import (
 )
 from corvo.errors import RequestError
 from corvo.model import limits
-from corvo.model.command import (
-    AckJob,
-    FailJob,
-    FetchJobs,
-    HeartbeatJob,
-    ReleaseJob,
-    SnoozeJob,
-)
+from corvo.model.command import AckJob, FailJob, FetchJobs, HeartbeatJob, ReleaseJob, SnoozeJob
 from corvo.model.ids import JOB, parse_id
 
 

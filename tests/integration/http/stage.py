@@ -3,6 +3,8 @@
 import asyncio
 import contextlib
 import functools
+import socket
+import struct
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from typing import Any
 
@@ -94,6 +96,12 @@ class Client:
         except ConnectionError:
             return True
 
+    def reset(self) -> None:
+        """Leave with a reset instead of an orderly end."""
+        sock = self.writer.get_extra_info("socket")
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        self.writer.transport.abort()
+
     async def close(self) -> None:
         self.writer.close()
         with contextlib.suppress(ConnectionError):
@@ -157,7 +165,9 @@ class Stage:
     def _echo(self, exchange: Exchange) -> None:
         self.order.append(exchange.body.decode("latin-1")[:20])
         seen = exchange.header(b"x-mark") or b""
-        exchange.reply(201, exchange.body, b"x-mark: " + seen + b"\r\nx-query: " + exchange.query + b"\r\n")
+        exchange.reply(
+            201, exchange.body, b"x-mark: " + seen + b"\r\nx-query: " + exchange.query + b"\r\n"
+        )
 
     def _park(self, exchange: Exchange) -> None:
         def on_gone() -> None:
@@ -179,7 +189,11 @@ class Stage:
         raise ValueError("broken after its reply")
 
     def _item(self, exchange: Exchange) -> None:
-        answer = {"argument": exchange.argument, "path": exchange.path.decode(), "method": exchange.method}
+        answer = {
+            "argument": exchange.argument,
+            "path": exchange.path.decode(),
+            "method": exchange.method,
+        }
         exchange.reply(200, msgspec.json.encode(answer))
 
     async def _ping(self, request: Request) -> Response:

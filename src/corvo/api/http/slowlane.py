@@ -6,6 +6,7 @@ or when the fast lane is off; limits, refusals and disconnects are those of the 
 
 import asyncio
 from collections.abc import Callable, Mapping
+from http import HTTPStatus
 
 from starlette.routing import Route as StarletteRoute
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -20,6 +21,7 @@ from corvo.api.http.replies import (
     is_json,
 )
 
+_INTERNAL_ERROR = 500
 _Answer = tuple[int, bytes, bytes]
 
 
@@ -100,7 +102,11 @@ class HotEndpoint:
 
 
 class GuardedApplication:
-    """An ASGI application whose failures are reported once and answered as JSON with a request id."""
+    """An ASGI application whose failures are reported once and answered as JSON with a request id.
+
+    Safety: frameworks answer a failure with a text of their own before they raise it again. So an
+    answer with status 500 is held back until it is clear whether the application failed or meant it.
+    """
 
     def __init__(self, application: ASGIApp, fail: Callable[[BaseException], str]) -> None:
         self._application = application
@@ -109,9 +115,13 @@ class GuardedApplication:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request or connection."""
         is_started = False
+        held: list[Message] = []
 
         async def watch(message: Message) -> None:
             nonlocal is_started
+            if held or (not is_started and message.get("status") == _INTERNAL_ERROR):
+                held.append(message)
+                return
             is_started = True
             await send(message)
 
@@ -123,7 +133,10 @@ class GuardedApplication:
                 # uvicorn ends a connection whose answer stays incomplete.
                 return
             body, line = internal_error(request_id)
-            await _send(send, 500, body, line, closes=False)
+            await _send(send, _INTERNAL_ERROR, body, line, closes=False)
+        else:
+            for message in held:
+                await send(message)
 
 
 def hot_routes(routes: Mapping[str, Route]) -> list[StarletteRoute]:
@@ -165,7 +178,7 @@ def _first(headers: list[tuple[bytes, bytes]], name: bytes) -> bytes | None:
 
 async def _send(send: Send, status: int, body: bytes, extra: bytes, *, closes: bool) -> None:
     headers: list[tuple[bytes, bytes]] = []
-    if status != 204:
+    if status != HTTPStatus.NO_CONTENT:
         headers.append((b"content-type", JSON_TYPE))
         headers.append((b"content-length", b"%d" % len(body)))
     for line in extra.split(b"\r\n"):
