@@ -55,5 +55,6 @@ def exit_code_of(error: CorvoError) -> int:
         "CORRUPTION": EXIT_CORRUPT,
         "STORAGE_FAILED": EXIT_STORAGE,
         "DISK_FULL": EXIT_STORAGE,
+        "ADDRESS_UNAVAILABLE": EXIT_USAGE,
     }
     return by_code.get(error.code, EXIT_REFUSED)
