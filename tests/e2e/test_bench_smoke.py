@@ -13,7 +13,7 @@ from tests.support.process import ROOT, environment
     ["enqueue", "mixed", "engine", "batch", "latency", "parked", "gated", "backlog", "restart"],
 )
 def test_figure_runs_and_verifies_itself(figure: str) -> None:
-    """A figure that does not start, or whose run is wrong, fails here and not on the day it counts."""
+    """A figure that can not run, or whose run is wrong, fails here first."""
     finished = subprocess.run(
         [sys.executable, "-m", "bench", figure, "--quick"],
         cwd=ROOT,

@@ -125,8 +125,8 @@ def dump(data_dir: Path, output: str, limit: int | None) -> None:
         for line in lines:
             click.echo(
                 f"{line.segment} +{line.offset}  {line.kind:<9} index {line.index} "
-                f"term {line.term} sequence {line.sequence} commands {line.count} bytes {line.length} "
-                f"crc {line.crc:08x}"
+                f"term {line.term} sequence {line.sequence} commands {line.count} "
+                f"bytes {line.length} crc {line.crc:08x}"
             )
 
 

@@ -60,7 +60,7 @@ def test_damaged_log_is_refused_until_somebody_repairs_it(tmp_path: Path) -> Non
             client.call("POST", f"{API}/enqueue", {"queue": "q", "payload": {"n": number}})
         client.close()
         server.kill()
-    segment = sorted((tmp_path / "wal").glob("*.wal"))[0]
+    segment = min((tmp_path / "wal").glob("*.wal"))
     content = bytearray(segment.read_bytes())
     at = content.index(b'"n":3') if b'"n":3' in content else content.index(b'"n": 3')
     content[at] ^= 0xFF
