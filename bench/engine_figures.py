@@ -91,7 +91,6 @@ def _open(directory: str) -> Engine:
     opened = Engine.open(
         store=RocksStore(f"{directory}/store"),
         log=log,
-        fsync=FsyncPolicy.off(),
         clock=SystemClock(),
         hooks=Hooks(fatal=fatal, reply_failed=fatal, fault=lambda *_: fatal(RuntimeError("fault"))),
         options=Options(),

@@ -1,7 +1,7 @@
 """A small private HTTP client: one kept-alive connection, JSON both ways, coded errors."""
 
 import http.client
-from typing import Any
+from typing import Any, cast
 from urllib.parse import quote, urlencode, urlsplit
 
 import msgspec
@@ -88,7 +88,7 @@ def _decode(content: bytes) -> Any:
 
 
 def _error_of(answer: Answer) -> CallError:
-    body: dict[str, Any] = answer.body if isinstance(answer.body, dict) else {}
+    body = cast("dict[str, Any]", answer.body) if isinstance(answer.body, dict) else {}
     hint = body.get("hint")
     return CallError(
         str(body.get("error", f"the server answered {answer.status}")),

@@ -6,7 +6,7 @@ start meanwhile. Only `wal repair` changes anything, and it keeps a copy of all 
 
 import contextlib
 import sys
-from collections.abc import Iterator
+from collections.abc import Generator
 from pathlib import Path
 
 import click
@@ -32,7 +32,7 @@ _output = click.option("--output", type=click.Choice(["text", "json"]), default=
 
 
 @contextlib.contextmanager
-def _locked(data_dir: Path) -> Iterator[Layout]:
+def _locked(data_dir: Path) -> Generator[Layout]:
     layout = Layout(str(data_dir))
     if not Path(layout.wal).is_dir() and not Path(layout.store).is_dir():
         raise StorageError(

@@ -11,6 +11,10 @@ from corvo.cli.client import DEFAULT_URL, Client
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 
+def _connect(_context: click.Context, _parameter: click.Parameter, value: str) -> Client:
+    return Client(value)
+
+
 def client_options(function: Function) -> Function:
     """Add `--url` and `--output` to a command."""
     with_output = click.option(
@@ -25,7 +29,7 @@ def client_options(function: Function) -> Function:
         default=DEFAULT_URL,
         envvar="CORVO_URL",
         show_default=True,
-        callback=lambda _context, _parameter, value: Client(value),
+        callback=_connect,
         help="the server; also CORVO_URL",
     )(with_output)
 

@@ -36,7 +36,9 @@ class PacedSweeps:
 
     def due(self, now_ms: int) -> list[Command]:
         commands = self._engine.due(now_ms)
-        others = [command for command in commands if not isinstance(command, _TIDYING)]
+        others: list[Command] = [
+            command for command in commands if not isinstance(command, _TIDYING)
+        ]
         if now_ms < self._next_round_ms:
             return others
         if len(others) == len(commands):

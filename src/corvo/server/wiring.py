@@ -85,7 +85,6 @@ async def build(config: Config, fatal: Fatal) -> Server:
     engine = Engine.open(
         store=ground.store,
         log=ground.log,
-        fsync=ground.log.policy,
         clock=clock,
         hooks=_hooks(fatal, telemetry),
         options=_options(config),
