@@ -6,7 +6,7 @@ refuses them. The strict shapes are derived from the ordinary ones, so they cann
 
 import re
 from types import UnionType
-from typing import Any, Final, Generic, TypeVar, Union, cast, get_args, get_origin
+from typing import Annotated, Any, Final, Generic, TypeVar, Union, cast, get_args, get_origin
 
 from msgspec import NODEFAULT, DecodeError, Struct, ValidationError, defstruct
 from msgspec.json import Decoder
@@ -41,21 +41,27 @@ _WORDS: Final[dict[str, str]] = {
 _strict_shapes: dict[type[Struct], type[Struct]] = {}
 
 
+def _is_shape(annotation: object) -> bool:
+    return isinstance(annotation, type) and issubclass(annotation, Struct)
+
+
 def _strict_type(annotation: Any) -> Any:
     """Replace every struct inside an annotation by its strict twin."""
-    if isinstance(annotation, type) and issubclass(annotation, Struct):
+    if _is_shape(annotation):
         return strict_shape(annotation)
-    origin, arguments = get_origin(annotation), get_args(annotation)
-    if origin is None or not arguments:
-        return annotation
-    if origin in (Union, UnionType):
-        return Union[tuple(_strict_type(argument) for argument in arguments)]  # noqa: UP007
-    if origin in (list, dict):
-        return origin[tuple(_strict_type(argument) for argument in arguments)]
-    if hasattr(annotation, "__metadata__"):
-        # Annotated: only the first argument is a type, the rest are constraints.
-        return annotation.copy_with((_strict_type(arguments[0]),))
+    origin: Any = get_origin(annotation)
+    if origin is Annotated:
+        # Only the first argument is a type, the rest are constraints.
+        return annotation.copy_with((_strict_type(get_args(annotation)[0]),))
+    if origin is Union or origin is UnionType:
+        return Union[tuple(_strict_type(part) for part in get_args(annotation))]  # noqa: UP007
+    if _is_container(origin):
+        return origin[tuple(_strict_type(part) for part in get_args(annotation))]
     return annotation
+
+
+def _is_container(origin: object) -> bool:
+    return origin is list or origin is dict
 
 
 def strict_shape(shape: type[Shape]) -> type[Shape]:

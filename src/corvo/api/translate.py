@@ -126,7 +126,7 @@ def refuse_unbuilt(raw: Raw, field: str) -> None:
 
 
 def spec_of(
-    job: wire.JobFields,
+    job: wire.EnqueueRequest,
     ns: int,
     context: Context,
     identifier: bytes,
@@ -134,7 +134,6 @@ def spec_of(
     batch_id: bytes | None = None,
 ) -> Spec:
     """Make the specification of a job; `siblings` are the earlier jobs of the same call."""
-    assert job.queue is not None
     payload = check_document(job.payload, "payload", context.payload_bytes_max) or _OBJECT
     queue = check_name(job.queue, "queue")
     retry = retry_of(job, DEFAULT_RETRY)

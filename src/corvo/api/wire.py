@@ -79,9 +79,8 @@ class ChainFields(Struct, kw_only=True, gc=False):
 
 
 class JobFields(Struct, kw_only=True, gc=False):
-    """Everything that can be said about a job when it is enqueued or cloned."""
+    """Everything but the queue that can be said about a job when it is enqueued or cloned."""
 
-    queue: str | None = None
     payload: Raw = ABSENT
     checkpoint: Raw = ABSENT
     priority: Priority | None = None
@@ -133,10 +132,16 @@ class EnqueueBatchRequest(Struct, kw_only=True, gc=False):
     idempotency_key: str | None = None
 
 
-class CloneRequest(JobFields, kw_only=True, gc=False):
+class CloneFields(JobFields, kw_only=True, gc=False):
+    """What a clone has different from its original."""
+
+    queue: str | None = None
+
+
+class CloneRequest(CloneFields, kw_only=True, gc=False):
     """`POST /jobs/{id}/clone`: what differs, at the top level or under `overrides`."""
 
-    overrides: JobFields | None = None
+    overrides: CloneFields | None = None
 
 
 class FetchRequest(Struct, kw_only=True, gc=False):

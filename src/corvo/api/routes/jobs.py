@@ -226,7 +226,7 @@ class JobRoutes:
         return view
 
 
-def _cloned_spec(original: JobView, fields: wire.JobFields, context: Context) -> Spec:
+def _cloned_spec(original: JobView, fields: wire.CloneFields, context: Context) -> Spec:
     """Make the specification of a clone.
 
     Kept: queue, payload, priority, retry policy, tags, group, limits, cost, expiry, trace, and the
@@ -236,22 +236,25 @@ def _cloned_spec(original: JobView, fields: wire.JobFields, context: Context) ->
     source = original.spec
     retry = source.retry
     # Absent fields are filled in as if the client had sent those of the original.
-    filled = replace(
-        fields,
-        queue=fields.queue or original.queue,
-        payload=fields.payload if bytes(fields.payload) else raw(source.payload),
-        priority=fields.priority or TIER_NAMES[original.job.tier],
-        max_retries=_either(fields.max_retries, retry.max_attempts),
-        retry_backoff=fields.retry_backoff or BACKOFF_NAMES[retry.backoff],
-        retry_jitter=_either(fields.retry_jitter, retry.jitter_percent / 100),
-        tags=_either(fields.tags, source.tags),
-        group=_either(fields.group, source.group or None),
-        limit_key=_either(fields.limit_key, source.limit_key or None),
-        limits=_either(fields.limits, list(source.limits)),
-        cost=fields.cost or source.cost,
-    )
+    filled: dict[str, Any] = {
+        "queue": original.queue,
+        "payload": raw(source.payload),
+        "priority": TIER_NAMES[original.job.tier],
+        "max_retries": retry.max_attempts,
+        "retry_backoff": BACKOFF_NAMES[retry.backoff],
+        "retry_jitter": retry.jitter_percent / 100,
+        "tags": source.tags,
+        "group": source.group or None,
+        "limit_key": source.limit_key or None,
+        "limits": list(source.limits),
+        "cost": source.cost,
+    }
+    for name in wire.CloneFields.__struct_fields__:
+        value = getattr(fields, name)
+        if value is not None and value is not wire.ABSENT:
+            filled[name] = value
     identifier = context.new_id()
-    spec = spec_of(filled, original.job.ns, context, identifier)
+    spec = spec_of(wire.EnqueueRequest(**filled), original.job.ns, context, identifier)
     changes: dict[str, Any] = {"cloned_from": source.id}
     changes["retry"] = replace(
         spec.retry,
@@ -268,7 +271,3 @@ def _cloned_spec(original: JobView, fields: wire.JobFields, context: Context) ->
             raise RequestError("a chain starts in the queue of its first step", field="queue")
         changes["chain"] = replace(source.chain, id=identifier)
     return replace(spec, **changes)
-
-
-def _either(value: Any, otherwise: Any) -> Any:
-    return otherwise if value is None else value
