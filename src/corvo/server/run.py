@@ -43,8 +43,9 @@ def run(config: Config) -> int:
 
 
 async def _serve(config: Config) -> int:
-    signals = Signals()
     server = await build(config, _die)
+    # Until here a signal ends the process the default way, which is as safe as pulling the plug.
+    signals = Signals()
     _print_banner(config, server)
     try:
         crashed = await _wait_for_end(server, signals)
@@ -111,15 +112,15 @@ async def _drain(server: Server, timeout_ms: int) -> None:
     deadline = loop.time() + timeout_ms / 1000
     closing = Supervisor()
     # Order: the listener first, so that the answers to parked fetches say `Connection: close`.
-    draining = closing.start("listener", _drain_listener(server, timeout_ms))
+    closing.start("listener", _drain_listener(server, timeout_ms))
     await asyncio.sleep(0)
     await server.engine.drain()
     # Cost: a sum over all queues ten times a second, only while draining.
     while server.active_count and loop.time() < deadline:  # noqa: ASYNC110
         await asyncio.sleep(ACTIVE_POLL_S)
     server.listener.stop_accepting()
-    if not draining.done():
-        await asyncio.wait([draining], timeout=max(0.0, deadline - loop.time()))
+    # Again, for connections that came while the server was draining.
+    await server.listener.drain(max(0, int((deadline - loop.time()) * 1000)))
     await closing.stop()
     telemetry.info("drained", active_jobs=server.active_count)
 
