@@ -9,7 +9,6 @@ Batch calls of the API are several of these in one entry, except where atomicity
 from msgspec import Struct
 
 from corvo.model import limits
-from corvo.model.ids import DEFAULT_NAMESPACE
 from corvo.model.job import HOLD_NONE, BatchSpec, Spec
 from corvo.model.queue import Rate, SettingsPatch
 
@@ -329,5 +328,3 @@ class Entry(Struct, frozen=True, array_like=True, gc=False):
     version: int  # machine version the proposer spoke
     now_ms: int  # stamped by the proposer; never goes back
     commands: list[Command]
-
-

@@ -1,7 +1,8 @@
 """Things that have happened. An event holds type, job, time and small changed fields.
 
-It never holds payload, result or checkpoint: whoever needs those joins the current record. The events
-of one entry are stored as one block; an event's `seq` is its own counter, dense over the history.
+It never holds payload, result or checkpoint: whoever needs those joins the current record. The
+events of one entry are stored as one block; an event's `seq` is its own counter, dense over the
+history.
 """
 
 from typing import Any

@@ -1,11 +1,9 @@
 """Jobs: what never changes (`Spec`) and what does (`Job`).
 
-The split keeps a large payload from being rewritten on every state change: `Spec` is written once at
-enqueue, `Job` is the small record each transition rewrites. `Job.at` names the one index key the job
-currently sits under; moving a job deletes exactly that key.
+The split keeps a large payload from being rewritten on every state change: `Spec` is written once
+at enqueue, `Job` is the small record each transition rewrites. `Job.at` names the one index key
+the job currently sits under; moving a job deletes exactly that key.
 """
-
-from typing import Any
 
 from msgspec import Struct
 
@@ -49,6 +47,12 @@ FLAG_PROGRESS_BLOB = 16
 FLAG_PARENT = 32  # others wait for this job: the reverse index has entries
 FLAG_GATED = 64  # holds slots of limit keys while active
 FLAG_USAGE_BLOB = 128
+FLAG_LANED = 256  # has a group, a limit key or named limits: the spec says which
+FLAG_CHAIN = 512  # part of a chain: the spec says where
+FLAG_DEADLINE = 1024  # has an expiry or a hold time-out
+FLAG_ERRORS = 2048  # has error records
+FLAG_COUNTED = 4096  # its ending was counted in its batch
+FLAG_CHILD = 8192  # was enqueued with dependencies
 
 
 class Unique(Struct, frozen=True, array_like=True, gc=False):
@@ -229,4 +233,4 @@ class Remembered(Struct, frozen=True, array_like=True, gc=False):
 
     fingerprint: bytes
     expires_ms: int
-    answer: Any  # the encoded outcome, as a list
+    answer: bytes  # the encoded outcome

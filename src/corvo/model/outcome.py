@@ -1,7 +1,7 @@
 """What the machine answers: accepted results, and rejections as values.
 
-A rejection is a normal, replicated result. Its code is one a client can act on; the sentence is for a
-person. The log index of the entry travels beside the outcome.
+A rejection is a normal, replicated result. Its code is one a client can act on; the sentence is
+for a person. The log index of the entry travels beside the outcome.
 """
 
 from msgspec import Struct

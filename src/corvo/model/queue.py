@@ -36,18 +36,18 @@ class Settings(Struct, frozen=True, array_like=True, gc=False):
 class SettingsPatch(Struct, frozen=True, gc=False, omit_defaults=True):
     """A change of settings: absent fields stay, null removes."""
 
-    max_concurrency: int | None | UnsetType = UNSET
-    key_concurrency: int | None | UnsetType = UNSET
-    rate: Rate | None | UnsetType = UNSET
-    key_rate: Rate | None | UnsetType = UNSET
-    weights: dict[str, int] | None | UnsetType = UNSET
-    aging_ms: int | None | UnsetType = UNSET
-    lease_ms: int | None | UnsetType = UNSET
-    retention_ms: int | None | UnsetType = UNSET
-    retention_count: int | None | UnsetType = UNSET
-    require_token: bool | None | UnsetType = UNSET
-    max_payload: int | None | UnsetType = UNSET
-    webhook_secret: str | None | UnsetType = UNSET
+    max_concurrency: int | UnsetType | None = UNSET
+    key_concurrency: int | UnsetType | None = UNSET
+    rate: Rate | UnsetType | None = UNSET
+    key_rate: Rate | UnsetType | None = UNSET
+    weights: dict[str, int] | UnsetType | None = UNSET
+    aging_ms: int | UnsetType | None = UNSET
+    lease_ms: int | UnsetType | None = UNSET
+    retention_ms: int | UnsetType | None = UNSET
+    retention_count: int | UnsetType | None = UNSET
+    require_token: bool | UnsetType | None = UNSET
+    max_payload: int | UnsetType | None = UNSET
+    webhook_secret: str | UnsetType | None = UNSET
 
 
 DEFAULT_SETTINGS = Settings()
@@ -60,8 +60,9 @@ TOTAL_NAMES = ("enqueued", "started", "completed", "failed", "dead")
 class QueueRecord(Struct, array_like=True, gc=False):
     """A queue with its counters. Invariant: counts equal index sizes (audit.counters).
 
-    `space` is the storage id under which its ready, scheduled and waiting jobs lie. Clearing a queue
-    gives it a new space: the old jobs are out of reach at once and are removed in bounded steps.
+    `space` is the storage id under which its ready, scheduled and waiting jobs lie. Clearing a
+    queue gives it a new space: the old jobs are out of reach at once and are removed in bounded
+    steps.
     """
 
     id: int
@@ -79,7 +80,7 @@ class QueueRecord(Struct, array_like=True, gc=False):
     locks: int = 0  # unique locks held
     totals: list[int] = field(default_factory=lambda: [0] * 5)
     commits: int = 0  # entries that changed this queue: dense and gapless
-    tokens: int = 0  # of the queue's rate, in thousandths
+    tokens: int = 0  # of the queue's rate, in millionths
     tokens_ms: int = 0  # when `tokens` was last brought up to date
     laned: bool = False  # has ever had a job with a group or a limit key
     grouped: bool = False  # has ever had a job with a group
@@ -101,6 +102,7 @@ class Lane(Struct, array_like=True, gc=False):
     gates: tuple[bytes, ...]  # keys of the gates its jobs must pass
     count: int = 0  # ready jobs
     at: bytes = b""
+    gate: bytes = b""  # the gate it waits for, while it does
 
 
 class Group(Struct, array_like=True, gc=False):
@@ -109,16 +111,19 @@ class Group(Struct, array_like=True, gc=False):
     name: str
     number: int
     finish: int = 0  # virtual finish time of its last claim
+    lanes: int = 0  # lanes with ready jobs
     at: bytes = b""  # key in the index of runnable groups; empty when none of its lanes may run
+    cleanup_ms: int = 0  # deadline after which an idle group is forgotten
 
 
 class Gate(Struct, array_like=True, gc=False):
     """State of one limit key or named limit. Invariant: used equals its active jobs."""
 
     used: int = 0
-    tokens: int = 0  # in thousandths
-    tokens_ms: int = 0
-    lanes: int = 0  # lanes that wait for a slot
+    tokens: int = 0  # in millionths
+    tokens_ms: int = 0  # when `tokens` was last brought up to date; 0: never, the bucket is full
+    lanes: int = 0  # lanes that wait behind this gate
+    timer: bytes = b""  # the lane whose turn it is when tokens come, by its key
     cleanup_ms: int = 0  # deadline after which an idle gate is forgotten
 
 

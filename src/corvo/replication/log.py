@@ -35,6 +35,7 @@ class LocalLog:
         directory: str,
         wal: Wal,
         recovery: Recovery,
+        *,
         policy: FsyncPolicy,
         syncer: DurableSync,
         on_failure: Callable[[StorageError], None],
@@ -73,7 +74,15 @@ class LocalLog:
         identity = Identity(cluster_id, node_id, group)
         wal, recovery = open_wal(disk, directory, identity=identity, segment_bytes=segment_bytes)
         strategy = InlineSync(disk) if syncer is None else syncer
-        return LocalLog(disk, directory, wal, recovery, policy, strategy, on_failure)
+        return LocalLog(
+            disk,
+            directory,
+            wal,
+            recovery,
+            policy=policy,
+            syncer=strategy,
+            on_failure=on_failure,
+        )
 
     # Position.
 
@@ -144,10 +153,12 @@ class LocalLog:
         """Write a SYNCED record if the last entry has none to vouch for it; call it when idle.
 
         It need not be synced: once it reaches the disk by itself, damage to the last entry is
-        told from a torn write.
+        told from a torn write. A segment without room for it gets none: a mark is no reason to
+        begin another.
         """
         wal = self._wal
-        if wal.synced_record == wal.sequence - 1 and wal.marked_at != wal.sequence - 1:
+        is_synced = wal.synced_record == wal.sequence - 1
+        if is_synced and wal.marked_at != wal.sequence - 1 and wal.has_room_for_mark():
             wal.append_mark()
 
     def reset_to(self, index: int) -> None:

@@ -214,7 +214,7 @@ class MemoryDisk:
     def power_loss(self, choose: Chooser) -> "MemoryDisk":
         """Return a disk that this one may have become, had the power failed now."""
         survivor = MemoryDisk(capacity_bytes=self.capacity_bytes)
-        survivor._directories = set(self._directories)  # noqa: SLF001 - our own class
+        survivor._directories = set(self._directories)
         entries = dict(self._entries)
         for operation in self._pending:
             if choose(2):
@@ -224,17 +224,17 @@ class MemoryDisk:
             file = entries[path]
             if id(file) not in images:
                 images[id(file)] = _File(file.remains(choose))
-            survivor._files[path] = images[id(file)]  # noqa: SLF001 - our own class
-        survivor._entries = dict(survivor._files)  # noqa: SLF001 - our own class
+            survivor._files[path] = images[id(file)]
+        survivor._entries = dict(survivor._files)
         return survivor
 
     def kill(self) -> "MemoryDisk":
         """Return the disk after kill -9: everything written is there, the locks are gone."""
         survivor = MemoryDisk(capacity_bytes=self.capacity_bytes)
-        survivor._directories = set(self._directories)  # noqa: SLF001 - our own class
-        survivor._files = self._files  # noqa: SLF001 - our own class
-        survivor._entries = self._entries  # noqa: SLF001 - our own class
-        survivor._pending = self._pending  # noqa: SLF001 - our own class
+        survivor._directories = set(self._directories)
+        survivor._files = self._files
+        survivor._entries = self._entries
+        survivor._pending = self._pending
         return survivor
 
     def content(self, path: str) -> bytes:

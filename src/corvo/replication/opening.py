@@ -19,8 +19,6 @@ from corvo.replication.record import (
 )
 from corvo.replication.recovery import (
     Cut,
-    Damage,
-    Found,
     Walk,
     Walker,
     find_segments,

@@ -42,7 +42,7 @@ class FsyncPolicy(msgspec.Struct, frozen=True):
 
     @staticmethod
     def off() -> "FsyncPolicy":
-        """The kernel decides when bytes reach the disk."""
+        """Leave it to the kernel when bytes reach the disk."""
         return FsyncPolicy("off")
 
     @staticmethod

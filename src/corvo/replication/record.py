@@ -55,10 +55,12 @@ higher version refuses to start and changes nothing.
 """
 
 import struct
+from collections.abc import Callable
 from enum import IntEnum
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, cast
 
 import google_crc32c
+import msgspec
 
 FORMAT_VERSION: Final = 1
 MAGIC: Final = b"CORVOWAL"
@@ -69,6 +71,7 @@ PAYLOAD_BYTES_MAX: Final = 16 << 20
 LAST_IN_BATCH: Final = 1
 BEHIND_MAX: Final = 0xFFFF_FFFF
 COUNT_MAX: Final = 0xFFFF
+CLUSTER_ID_BYTES: Final = 16
 FILLER: Final = b"\xa5" * SECTOR_BYTES
 ZERO_SECTOR: Final = bytes(SECTOR_BYTES)
 ZERO_HEADER: Final = bytes(RECORD_HEADER_BYTES)
@@ -82,8 +85,9 @@ _HARD_STATE = struct.Struct("<QQQ")
 _POSITION = struct.Struct("<QQ")
 _HEADER_CRC_OFFSET = HEADER_BYTES - 4
 
-_extend = google_crc32c.extend
-_value = google_crc32c.value
+# The library has no annotations of its own.
+_extend = cast("Callable[[int, bytes], int]", google_crc32c.extend)  # pyright: ignore[reportUnknownMemberType]
+_value = cast("Callable[[bytes], int]", google_crc32c.value)  # pyright: ignore[reportUnknownMemberType]
 
 
 class Kind(IntEnum):
@@ -126,7 +130,7 @@ class SegmentHeader(NamedTuple):
     previous_chain: int
 
 
-class Envelope(NamedTuple):
+class Envelope(msgspec.Struct, frozen=True, gc=False):
     """The header of a record in memory, in the order of the bytes."""
 
     mark: int
@@ -170,7 +174,7 @@ def segment_mark(identity: Identity, sequence: int) -> int:
 def encode_segment_header(header: SegmentHeader) -> bytes:
     """Render the first sector of a segment."""
     identity = header.identity
-    assert len(identity.cluster_id) == 16, "a cluster id is 16 bytes"
+    assert len(identity.cluster_id) == CLUSTER_ID_BYTES
     fields = _SEGMENT.pack(
         MAGIC,
         FORMAT_VERSION,
@@ -262,7 +266,7 @@ def decode_record_header(data: bytes, offset: int) -> Envelope | None:
     chain, header_crc = _CHECKS.unpack_from(data, offset + _FIELDS.size)
     if header_crc != (_value(data[offset : offset + RECORD_HEADER_BYTES - 4]) or 1):
         return None
-    return Envelope(*_FIELDS.unpack_from(data, offset), chain)
+    return Envelope(*_FIELDS.unpack_from(data, offset), chain=chain)
 
 
 def extend_chain(chain: int, data: bytes, offset: int) -> int:

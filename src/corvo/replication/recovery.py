@@ -16,7 +16,7 @@ decide, in this order.
    written whole or not at all, so a lost write reads as a whole sector of zeros. A record whose
    header holds but whose body does not must therefore show a sector of zeros more than its header
    counts, or end in a zero where filler belongs; a damaged header must be the start of a write
-   that stopped, with zeros from its checksum on. Any other shape is a changed bit: refused.
+   that stopped, with nothing but zeros behind it. Any other shape is a changed bit: refused.
 
 If both answers allow it, the tail is unacknowledged and torn: a copy is kept (`.broken`), the rest
 of the segment is zeroed and synced, later segments are set aside under the same suffix, and the
@@ -30,7 +30,7 @@ that window. (b) A last segment that vanished, or a file cut short after its las
 looks like a crash; the owner of the log compares the last index with what it has applied.
 """
 
-from collections import deque
+from itertools import pairwise
 from typing import Final, NoReturn
 
 import msgspec
@@ -43,11 +43,8 @@ from corvo.replication.record import (
     SECTOR_BYTES,
     ZERO_SECTOR,
     Identity,
-    Kind,
     SegmentHeader,
     count_zero_sectors,
-    decode_hard_state,
-    decode_position,
     decode_record_header,
     decode_segment_header,
     segment_mark,
@@ -56,14 +53,13 @@ from corvo.replication.segment import (
     SUFFIX,
     WINDOW_BYTES,
     BatchReader,
-    Entry,
     SegmentName,
     Stop,
     Window,
     parse_name,
 )
+from corvo.replication.state import LogState
 
-TAIL_COUNT: Final = 512
 HINT: Final = (
     "nothing was changed; look with `corvo wal verify` and `corvo wal dump`, restore a backup, or "
     "run `corvo wal repair`, which keeps the damaged files and cuts the log before the damage"
@@ -108,75 +104,6 @@ class Found(msgspec.Struct):
     header: SegmentHeader | None
 
 
-class LogState:
-    """Everything the walk learns: the state of the log after the last whole batch."""
-
-    def __init__(self, header: SegmentHeader) -> None:
-        self.sequence = header.first_record
-        self.chain = header.previous_chain
-        self.hard_state = header.hard_state
-        self.first_index = header.first_index
-        self.last_index = header.first_index - 1
-        self.last_term = header.previous_term
-        self.snapshot_index = 0
-        self.synced_record = header.synced_record
-        # Where a later record replaced a suffix: (sequence of the replacing record, its index).
-        self.overwrites: list[tuple[int, int]] = []
-        self.tail: deque[tuple[int, int]] = deque(maxlen=TAIL_COUNT)
-        self.marked_at = 0
-
-    def absorb(self, entry: Entry) -> str | None:
-        """Take in one record whose bytes hold; return what is wrong with its meaning, if it is."""
-        envelope, payload = entry.envelope, entry.payload
-        self.synced_record = max(self.synced_record, envelope.synced_record)
-        match envelope.kind:
-            case Kind.NORMAL | Kind.CONF:
-                return self._absorb_entry(entry)
-            case Kind.HARDSTATE:
-                state = decode_hard_state(payload)
-                if state is None or state.term < self.hard_state.term:
-                    return "a hard state goes back in term or cannot be read"
-                self.hard_state = state
-            case Kind.SNAPSHOT:
-                position = decode_position(payload)
-                if position is None:
-                    return "a snapshot record cannot be read"
-                self._absorb_snapshot(*position)
-            case Kind.SYNCED:
-                self.marked_at = envelope.sequence
-            case _:
-                return f"record kind {envelope.kind} is not known"
-        return None
-
-    def _absorb_entry(self, entry: Entry) -> str | None:
-        envelope = entry.envelope
-        index = envelope.index
-        if index > self.last_index + 1:
-            return f"entry {index} follows entry {self.last_index}: entries are missing"
-        if index <= self.last_index:
-            # Raft replaces an uncommitted suffix; a committed entry is never replaced.
-            floor = max(self.hard_state.commit, self.snapshot_index, self.first_index - 1)
-            if index <= floor:
-                return f"entry {index} would replace a committed entry"
-            self.overwrites.append((envelope.sequence, index))
-            while self.tail and self.tail[-1][0] >= index:
-                self.tail.pop()
-        elif envelope.term < self.last_term:
-            return f"entry {index} goes back from term {self.last_term} to {envelope.term}"
-        self.last_index = index
-        self.last_term = envelope.term
-        self.tail.append((index, envelope.payload_crc))
-        return None
-
-    def _absorb_snapshot(self, index: int, term: int) -> None:
-        self.snapshot_index = max(self.snapshot_index, index)
-        if index > self.last_index:
-            self.first_index = index + 1
-            self.last_index = index
-            self.last_term = term
-            self.tail.clear()
-
-
 class Walk(msgspec.Struct):
     """The outcome of reading a directory: exactly one of `cut`, `damage` or neither."""
 
@@ -200,7 +127,7 @@ def find_segments(disk: Disk, directory: str, identity: Identity | None) -> list
             Damage(name, 0, 0, "this is not the name of a log segment").refuse()
         found.append(Found(name, parsed, _load_header(disk, directory, name, parsed, identity)))
     found.sort(key=lambda each: each.parsed)
-    for left, right in zip(found, found[1:], strict=False):
+    for left, right in pairwise(found):
         if left.parsed.sequence == right.parsed.sequence:
             why = f"segment {left.parsed.sequence} exists twice, the other one is {left.name}"
             Damage(right.name, 0, right.parsed.first_index, why).refuse()
@@ -393,8 +320,8 @@ def _is_torn(window: Window, stop: Stop, end: int, segment_bytes: int) -> bool:
         header = window.read(stop.offset, RECORD_HEADER_BYTES)
         if len(header) < RECORD_HEADER_BYTES or not any(header):
             return True
-        # A write that stopped inside the header: its checksum, the last word, never arrived.
-        return end <= stop.offset + RECORD_HEADER_BYTES - 4
+        # A write that stopped inside the header: a whole record has filler behind its header.
+        return end <= stop.offset + RECORD_HEADER_BYTES
     until = stop.offset + envelope.extent_bytes(stop.offset)
     if until > segment_bytes:
         return False

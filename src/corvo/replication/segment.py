@@ -176,16 +176,17 @@ class BatchReader:
                 return Stop(offset, offset, "no record", None)
             reason = "the record header is damaged" if header else "the segment is full"
             return Stop(offset, offset, reason, None)
+        reason = None
         if envelope.mark != self._mark or envelope.group != self._group:
-            return Stop(offset, offset, "the record belongs to another segment", None)
-        if envelope.sequence != sequence:
-            return Stop(offset, offset, f"record {envelope.sequence} stands here", None)
-        # The length is bounded before anything of that size is read.
-        if envelope.length > PAYLOAD_BYTES_MAX:
-            return Stop(offset, offset, f"a payload of {envelope.length} bytes is too long", None)
-        if extend_chain(chain, data, begin) != envelope.chain:
-            return Stop(offset, offset, "the chain of checksums is broken", None)
-        return self._body(offset, envelope)
+            reason = "the record belongs to another segment"
+        elif envelope.sequence != sequence:
+            reason = f"record {envelope.sequence} stands here"
+        elif envelope.length > PAYLOAD_BYTES_MAX:
+            # The length is bounded before anything of that size is read.
+            reason = f"a payload of {envelope.length} bytes is too long"
+        elif extend_chain(chain, data, begin) != envelope.chain:
+            reason = "the chain of checksums is broken"
+        return self._body(offset, envelope) if not reason else Stop(offset, offset, reason, None)
 
     def _body(self, offset: int, envelope: Envelope) -> Entry | Stop:
         extent = envelope.extent_bytes(offset)

@@ -9,8 +9,12 @@ its own. Invariant: after a failure every further call raises that failure.
 """
 
 import bisect
+import itertools
+import threading
 from collections.abc import Sequence
 from typing import Final, NamedTuple
+
+import msgspec
 
 from corvo.errors import StorageError
 from corvo.replication.disk import Disk, DiskFullError, storage_error, write_all
@@ -32,7 +36,6 @@ from corvo.replication.record import (
     extent_bytes,
     segment_mark,
 )
-from corvo.replication.recovery import LogState
 from corvo.replication.repair import sync_directory
 from corvo.replication.segment import (
     DELETED_SUFFIX,
@@ -41,6 +44,7 @@ from corvo.replication.segment import (
     SegmentName,
     make_blank,
 )
+from corvo.replication.state import LogState
 
 SEGMENT_BYTES: Final = 64 << 20
 SEGMENT_BYTES_MIN: Final = 4 * SECTOR_BYTES
@@ -49,7 +53,7 @@ POSITION_BYTES: Final = 1 << 20
 LOCAL_TERM: Final = 1
 
 
-class Draft(NamedTuple):
+class Draft(msgspec.Struct, frozen=True, gc=False):
     """A record to be written; sequence, chain and the rest are the log's to fill in."""
 
     kind: Kind
@@ -61,7 +65,7 @@ class Draft(NamedTuple):
     count: int = 1
 
 
-class SyncTarget(NamedTuple):
+class SyncTarget(msgspec.Struct, frozen=True):
     """What one sync has to cover, and how far the log is durable once it has."""
 
     files: tuple[int, ...]
@@ -112,7 +116,9 @@ class Wal:
         self._retired: list[int] = []
         self._directory_is_dirty = False
         self._spare: _Spare | None = None
-        self._spare_number = 0
+        self._spare_numbers = itertools.count(1)
+        # Held only to hand the spare over between the thread that makes it and the loop.
+        self._spare_lock = threading.Lock()
         self._enter(segments[-1], offset)
         # Everything recovery accepted was synced by `open_wal` before this object exists.
         self.synced_record = self.sequence - 1
@@ -150,7 +156,7 @@ class Wal:
             sequence=sequence,
             index=index,
             term=self.hard_state.term,
-            behind=behind if behind < BEHIND_MAX else BEHIND_MAX,
+            behind=min(behind, BEHIND_MAX),
             count=count,
             start=0,
         )
@@ -233,6 +239,10 @@ class Wal:
         self.append([*entries, draft])
         self.hard_state = state
 
+    def has_room_for_mark(self) -> bool:
+        """Whether a SYNCED record fits the current segment; it takes one sector."""
+        return self._offset + SECTOR_BYTES <= self._end
+
     def append_mark(self) -> None:
         """Append a SYNCED record: its header vouches for everything synced so far."""
         payload = encode_position(self.synced_index, self.last_term)
@@ -274,12 +284,17 @@ class Wal:
 
     def prepare_next(self) -> None:
         """Make the next segment ahead of need. Blocks; call it from a thread, one at a time."""
-        if self._spare is None:
-            self._spare = self._make_spare(self.segment_bytes)
+        if self._spare is not None:
+            return
+        made = self._make_spare(self.segment_bytes)
+        with self._spare_lock:
+            if self._spare is None:
+                self._spare = made
+                return
+        self._discard(made)
 
     def _make_spare(self, segment_bytes: int) -> _Spare:
-        self._spare_number += 1
-        path = f"{self._directory}/next-{self._spare_number}{SPARE_SUFFIX}"
+        path = f"{self._directory}/next-{next(self._spare_numbers)}{SPARE_SUFFIX}"
         try:
             return _Spare(path, make_blank(self._disk, path, segment_bytes), segment_bytes)
         except OSError as error:
@@ -291,10 +306,13 @@ class Wal:
 
     def _rotate(self, size: int, *, first_index: int) -> None:
         needed = max(self.segment_bytes, HEADER_BYTES + size)
-        if self._spare is None or self._spare.size < needed:
-            self._drop_spare()
-            self._spare = self._make_spare(needed)
-        spare = self._spare
+        with self._spare_lock:
+            spare = self._spare
+            if spare is not None and spare.size >= needed:
+                self._spare = None
+        if spare is None or spare.size < needed:
+            # A spare that is too small stays for the next ordinary rotation.
+            spare = self._make_spare(needed)
         previous = self._segments[-1].header
         header = SegmentHeader(
             identity=self.identity,
@@ -310,7 +328,6 @@ class Wal:
         name = SegmentName(header.sequence, first_index).render()
         try:
             self._disk.rename(spare.path, f"{self._directory}/{name}")
-            self._spare = None
             self._directory_is_dirty = True
             write_all(self._disk, spare.handle, encode_segment_header(header), 0)
         except OSError as error:
@@ -324,11 +341,9 @@ class Wal:
         self._segments.append(segment)
         self._enter(segment, HEADER_BYTES)
 
-    def _drop_spare(self) -> None:
-        spare, self._spare = self._spare, None
-        if spare is not None:
-            self._disk.close(spare.handle)
-            self._disk.unlink(spare.path)
+    def _discard(self, spare: _Spare) -> None:
+        self._disk.close(spare.handle)
+        self._disk.unlink(spare.path)
 
     def release(self, upto_index: int) -> int:
         """Remove segments whose last index is at most `upto_index`; return how many.
@@ -360,13 +375,15 @@ class Wal:
         return released
 
     def _sync_kept(self, segment: Segment) -> None:
-        # The segment that becomes the first must have a durable header. A handle of our own is
-        # used, since the loop may close the segment's at any time.
+        # The segment that becomes the first must have a durable header and a durable name before
+        # the one in front of it goes. A handle of our own is used, since the loop may close the
+        # segment's at any time.
         handle = self._disk.open(f"{self._directory}/{segment.name}")
         try:
             self._disk.fsync(handle)
         finally:
             self._disk.close(handle)
+        sync_directory(self._disk, self._directory)
 
     # Durability.
 
@@ -386,7 +403,13 @@ class Wal:
         """Note that everything `target` names is durable."""
         assert target.record >= self.synced_record, "syncs finish in order"
         self.synced_record = target.record
-        self.synced_index = target.index
+        index = target.index
+        for sequence, first in reversed(self._overwrites):
+            # A suffix replaced while the sync was under way is not covered by it.
+            if sequence <= target.record:
+                break
+            index = min(index, first - 1)
+        self.synced_index = index
         for handle in self._retired[: target.retired_count]:
             self._disk.close(handle)
         del self._retired[: target.retired_count]
@@ -441,6 +464,11 @@ class Wal:
 
     def close(self) -> None:
         """Close every file and give back the lock; writes and syncs nothing."""
-        self._drop_spare()
-        for handle in (*self._retired, self._handle, self._directory_handle, self._lock):
-            self._disk.close(handle)
+        try:
+            if self._spare is not None:
+                self._discard(self._spare)
+        except OSError as error:
+            raise self.fail("closing the log failed", error) from error
+        finally:
+            for handle in (*self._retired, self._handle, self._directory_handle, self._lock):
+                self._disk.close(handle)

@@ -1,0 +1,128 @@
+"""The machine as the engine sees it: apply, read, and what is due."""
+
+from hashlib import blake2b
+
+from corvo.keys.order import pack_u32
+from corvo.machine import dispatch, read, sweep, why
+from corvo.machine.apply import Applied, Applier
+from corvo.machine.kv import Reader, Store
+from corvo.machine.sweep import SweepPolicy
+from corvo.model.command import Command, Entry
+from corvo.model.event import EventBlock
+from corvo.model.outcome import Outcome
+from corvo.model.queue import Gate, Limit
+from corvo.model.view import BatchView, JobView, QueueView, WhyView
+
+
+class Machine:
+    """One state machine over one store."""
+
+    def __init__(self, store: Store) -> None:
+        self._applier = Applier(store)
+        self._state = self._applier.state
+
+    @property
+    def index(self) -> int:
+        """Last applied entry."""
+        return self._state.index
+
+    @property
+    def now_ms(self) -> int:
+        """Time of the last applied entry."""
+        return self._state.now_ms
+
+    @property
+    def chain(self) -> bytes:
+        """Hash over all effects so far."""
+        return self._state.chain
+
+    @property
+    def version(self) -> int:
+        """Machine version in force."""
+        return self._state.version
+
+    @property
+    def seq(self) -> int:
+        """Sequence number of the last event."""
+        return self._state.seq
+
+    @property
+    def event_floor(self) -> int:
+        """First index whose events are kept."""
+        return self._state.event_floor
+
+    def apply(self, index: int, raw: bytes, entry: Entry) -> Applied:
+        """Apply one entry and write its effects."""
+        return self._applier.apply(index, raw, entry)
+
+    def apply_stepwise(self, index: int, raw: bytes, entry: Entry) -> list[Outcome]:
+        """Apply one entry the slow, obvious way (for tests)."""
+        return self._applier.apply_stepwise(index, raw, entry)
+
+    def forget(self) -> None:
+        """Drop every cache; answers stay the same."""
+        self._state.forget()
+
+    # --- what is due --------------------------------------------------------------------------
+
+    def claimable(self, ns: int, queue: str, now_ms: int) -> tuple[int, int]:
+        """Upper bound of jobs a fetch could claim now, and when that may rise (0: unknown)."""
+        found = self._state.names.get((ns, queue))
+        return dispatch.claimable(self._state, found, now_ms) if found is not None else (0, 0)
+
+    def due(self, now_ms: int) -> list[Command]:
+        """Sweeps of time (promote, reclaim, deadlines, operations) that would find work now."""
+        return sweep.due_commands(self._state, now_ms)
+
+    def due_upkeep(self, now_ms: int, policy: SweepPolicy) -> list[Command]:
+        """Sweeps of retention that would find work now; look at these every few seconds."""
+        return sweep.due_upkeep(self._state, now_ms, policy)
+
+    def next_due_ms(self, now_ms: int) -> int:
+        """Earliest instant at which `due` may find work; 0: none known."""
+        return sweep.next_due_ms(self._state, now_ms)
+
+    # --- reads --------------------------------------------------------------------------------
+
+    def job(self, ns: int, job_id: bytes) -> JobView | None:
+        """Return a job with everything that is kept about it."""
+        return read.read_job(self._state, ns, job_id)
+
+    def queue(self, ns: int, name: str) -> QueueView | None:
+        """Return a queue with its counters."""
+        return read.read_queue(self._state, ns, name)
+
+    def queues(self, ns: int) -> list[QueueView]:
+        """Return all queues of a namespace, by name."""
+        return read.read_queues(self._state, ns)
+
+    def limits(self, ns: int) -> list[tuple[Limit, Gate]]:
+        """Return all named limits with how much of them is used."""
+        return read.read_limits(self._state, ns)
+
+    def limit(self, ns: int, name: str) -> tuple[Limit, Gate] | None:
+        """Return a named limit with how much of it is used."""
+        return read.read_limit(self._state, ns, name)
+
+    def why(self, ns: int, job_id: bytes, now_ms: int) -> WhyView | None:
+        """Explain why a job is not running."""
+        return why.explain(self._state, ns, job_id, now_ms)
+
+    def batch(self, ns: int, batch_id: bytes) -> BatchView | None:
+        """Return a batch."""
+        return read.read_batch(self._state, ns, batch_id)
+
+    def events(self, after_index: int, limit: int) -> list[tuple[int, EventBlock]]:
+        """Return event blocks after an index, oldest first."""
+        return read.read_events(self._state, after_index, limit)
+
+
+def digest(store: Reader) -> bytes:
+    """Digest of the whole state, key by key."""
+    total = blake2b(digest_size=16)
+    start = b""
+    while found := store.scan(start, b"\xff", 5_000):
+        for key, value in found:
+            total.update(pack_u32(len(key)) + key + pack_u32(len(value)) + value)
+        start = found[-1][0] + b"\x00"
+    return total.digest()
