@@ -23,7 +23,8 @@ from corvo.keys.codec import encode_entry
 from corvo.machine import Applied, Machine
 from corvo.model import limits
 from corvo.model.command import Command, Entry
-from corvo.model.outcome import Outcome, Rejected
+from corvo.model.outcome import PAYLOAD_TOO_LARGE, Outcome, Rejected
+from corvo.replication.record import PAYLOAD_BYTES_MAX
 from corvo.runtime.clock import Clock
 from corvo.runtime.telemetry import Histogram
 
@@ -166,6 +167,14 @@ class Pipeline:
     # --- writing and syncing ------------------------------------------------------------------
 
     def _turn(self) -> None:
+        # Safety: an exception that reaches the loop is only printed there, and commands would wait
+        # for ever. Whatever it is, it is the end.
+        try:
+            self._go_on()
+        except Exception as error:  # noqa: BLE001 - handed on, and the process ends
+            self._die(error)
+
+    def _go_on(self) -> None:
         if self._is_durable:
             self._begin()
             return
@@ -186,14 +195,17 @@ class Pipeline:
         elif self._write(batch):
             self._syncing = batch
             self._sync_began_s = self._clock.monotonic()
-            try:
-                self._log.sync(self._on_synced)
-            except StorageError as error:
-                self._die(error)
+            self._log.sync(self._on_synced)
         else:
             self._loop.call_soon(self._turn)
 
     def _on_synced(self) -> None:
+        try:
+            self._take_synced()
+        except Exception as error:  # noqa: BLE001 - as in `_turn`
+            self._die(error)
+
+    def _take_synced(self) -> None:
         batch = self._syncing
         assert batch is not None, "a sync returned that nobody started"
         self._syncing = None
@@ -225,29 +237,32 @@ class Pipeline:
         return batch
 
     def _write(self, batch: Batch) -> bool:
-        """Stamp, encode and append; False when the disk has no room and the batch was refused."""
+        """Stamp, encode and append; False when the batch was refused instead."""
         # Invariant: stamps never go back, also across batches that are not applied yet.
         self._stamp_ms = max(self._clock.now_ms(), self._stamp_ms)
         entry = Entry(self._machine.version, self._stamp_ms, batch.commands)
         batch.entry = entry
         batch.raw = encode_entry(entry)
         waited_s = self._clock.monotonic() - batch.opened_s
-        self.queue_time.observe(int(waited_s * 1e6), len(batch.commands))
+        self.queue_time.observe(int(waited_s * 1e6))
+        if len(batch.raw) > PAYLOAD_BYTES_MAX:
+            # A batch closes long before this, so it is one huge command; the log could not hold it.
+            self._refuse(batch, Rejected(PAYLOAD_TOO_LARGE, "the call is larger than an entry"))
+            return False
         try:
             batch.index = self._log.append(batch.raw, count=len(batch.commands))
         except StorageError as error:
-            if error.code == DISK_FULL:
-                self._refuse(batch, error)
-            else:
-                self._die(error)
+            if error.code != DISK_FULL:
+                raise
+            self._on_disk_full()
+            hint = error.hint or "free disk space on the server"
+            self._refuse(batch, Rejected(DISK_FULL, error.message, hint=hint))
             return False
         return True
 
-    def _refuse(self, batch: Batch, error: StorageError) -> None:
+    def _refuse(self, batch: Batch, refusal: Rejected) -> None:
         """Answer every command of a batch that was never written."""
-        self._on_disk_full()
         self._forget(batch)
-        refusal = Rejected(DISK_FULL, error.message, hint=error.hint or "free disk space")
         self._answer(batch, [refusal] * len(batch.commands), self._machine.index)
 
     # --- applying -----------------------------------------------------------------------------
@@ -256,11 +271,9 @@ class Pipeline:
         entry = batch.entry
         assert entry is not None
         began_s = self._clock.monotonic()
-        try:
-            applied = self._machine.apply(batch.index, batch.raw, entry)
-        except Exception as error:  # noqa: BLE001 - any failure here means memory and disk disagree
-            self._die(error)
-            return
+        # A failure here (the machine rolls poison commands back itself) means that memory and disk
+        # disagree; it ends the process in `_turn` or `_on_synced`.
+        applied = self._machine.apply(batch.index, batch.raw, entry)
         elapsed_s = self._clock.monotonic() - began_s
         self.apply_time.observe(int(elapsed_s * 1e6))
         self._forget(batch)
@@ -304,8 +317,7 @@ class Pipeline:
 
     def _die(self, error: BaseException) -> None:
         # Nothing after this may be acknowledged: what is in memory may not be on disk.
-        self._is_dead = True
-        self._wake_idle()
+        self.kill()
         self._on_fatal(error)
 
     def kill(self) -> None:

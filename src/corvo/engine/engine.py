@@ -14,11 +14,13 @@ from msgspec import Struct
 
 from corvo.engine.admission import CLOSED, DRAINING, OPEN, Admission, Bounds
 from corvo.engine.batch import Batch, Pipeline, Reply
+from corvo.engine.desk import OnFetched, Ticket
 from corvo.engine.feed import Feed
 from corvo.engine.identity import IdSource
+from corvo.engine.reads import Reads
 from corvo.engine.recovery import Recovery, recover
 from corvo.engine.upkeep import FlushPolicy, Upkeep
-from corvo.engine.waiters import OnFetched, Ticket, WaitingRoom
+from corvo.engine.waiters import WaitingRoom
 from corvo.engine.workers import WorkerRegistry
 from corvo.machine import Applied, Machine, SweepPolicy
 from corvo.machine.kv import Store
@@ -30,6 +32,7 @@ from corvo.replication import LocalLog
 from corvo.runtime.clock import Clock
 from corvo.runtime.tasks import Supervisor
 
+RETENTION_INTERVAL_MS = 5_000
 PHASE_NAMES = ("serving", "starting", "draining", "stopped")
 
 
@@ -42,6 +45,7 @@ class Options(Struct, frozen=True, kw_only=True):
     parked_max: int = limits.PARKED_MAX_DEFAULT
     entry_commands_max: int = limits.ENTRY_COMMANDS_MAX
     retention_ms: int = limits.RETENTION_MS_DEFAULT
+    retention_interval_ms: int = RETENTION_INTERVAL_MS
     events_keep_ms: int = limits.EVENTS_MS_DEFAULT
     events_keep_count: int = limits.EVENTS_COUNT_DEFAULT
     disk_reserve_bytes: int = 0
@@ -87,7 +91,10 @@ class Engine:
         self._sweep_policy = SweepPolicy(
             options.retention_ms, options.events_keep_ms, options.events_keep_count
         )
+        self._retention_round_ms = 0
+        self._retention_interval_ms = options.retention_interval_ms
         self.recovery = recovery
+        self.read = Reads(machine, clock)
         self.new_id = IdSource(clock, group=options.group).new_id
         self.workers = WorkerRegistry(clock)
         self._admission = Admission(options.bounds)
@@ -109,7 +116,6 @@ class Engine:
             clock=clock,
             machine=machine,
             propose=self._pipeline.add,
-            has_room=self._has_room,
             on_reply_failed=hooks.reply_failed,
             parked_max=options.parked_max,
             inflight_max=options.fetch_inflight_max,
@@ -181,9 +187,12 @@ class Engine:
         await self._pipeline.wait_idle()
         await self._tasks.stop()
         self._upkeep.stop()
-        # A clean stop leaves nothing to replay, so the next start may run newer code safely.
-        self._log.close()
-        self._store.close()
+        try:
+            self._log.close()
+        finally:
+            # Closing flushes: a clean stop leaves nothing to replay, so the next start may run
+            # newer code safely.
+            self._store.close()
 
     def kill(self) -> None:
         """Stop at once: acknowledge nothing more. What was acknowledged is on disk."""
@@ -231,10 +240,18 @@ class Engine:
         then the last one.
         """
         pipeline = self._pipeline
-        for command in commands:
-            self._admission.check(
-                command, len(commands), pipeline.pending_count, pipeline.pending_bytes
-            )
+        admission = self._admission
+        count = len(commands)
+        if count == 0:
+            on_done([], self._machine.index)
+            return
+        if (
+            admission.is_guarded
+            or pipeline.pending_count + count > admission.pending_max
+            or pipeline.pending_bytes >= admission.pending_bytes_max
+        ):
+            for command in commands:
+                admission.check(command, count, pipeline.pending_count, pipeline.pending_bytes)
         pipeline.add_together(commands, on_done)
         if self._room.parked_count:
             for command in commands:
@@ -242,9 +259,11 @@ class Engine:
 
     def fetch(self, command: FetchJobs, timeout_ms: int, on_done: OnFetched) -> Ticket:
         """Claim jobs now, or wait for some. The answer may come before this returns."""
-        if self._admission.is_guarded:
-            self._admission.check(command, 0, 0, 0)
-        return self._room.fetch(command, timeout_ms, on_done)
+        admission = self._admission
+        if admission.is_guarded:
+            admission.check(command, 0, 0, 0)
+        has_room = self._pipeline.pending_count < admission.pending_max
+        return self._room.fetch(command, timeout_ms, on_done, has_room=has_room)
 
     def give_back(self, ns: int, claims: list[Claim]) -> None:
         """Release jobs whose answer could not be delivered."""
@@ -272,16 +291,13 @@ class Engine:
         elif isinstance(command, EnqueueBatch) and command.specs:
             self._room.follow_batch(command.specs)
 
-    def _has_room(self) -> bool:
-        return self._pipeline.pending_count < self._admission.pending_max
-
     # --- after each entry ---------------------------------------------------------------------
 
     def _on_applied(self, batch: Batch, applied: Applied) -> None:
         if applied.events is not None:
             self._feed.append(batch.index, applied.events)
-        for ordinal, traceback in applied.faults:
-            self._hooks.fault(batch.index, ordinal, traceback)
+        for fault in applied.faults:
+            self._hooks.fault(batch.index, fault.ordinal, fault.trace)
         now_s = self._clock.monotonic()
         # Time since the later of the last entry and the arrival of this one: waiting for work to
         # come is not counted, waiting for the disk is.
@@ -298,11 +314,6 @@ class Engine:
         self.workers.tidy()
 
     # --- reading ------------------------------------------------------------------------------
-
-    @property
-    def read(self) -> Machine:
-        """Reads of applied state: job, queue, queues, limits, why, batch. Never `apply`."""
-        return self._machine
 
     @property
     def index(self) -> int:
@@ -336,12 +347,22 @@ class Engine:
         return self._room.waiting(ns, queue)
 
     def due(self, now_ms: int) -> list[Command]:
-        """Sweeps that would find work now."""
-        return self._machine.due(now_ms, self._sweep_policy)
+        """Sweeps that would find work now.
+
+        Retention costs a look at every queue, so it comes in rounds: one goes on until nothing is
+        left to tidy, then the interval begins.
+        """
+        commands = self._machine.due(now_ms)
+        if now_ms >= self._retention_round_ms:
+            old = self._machine.due_upkeep(now_ms, self._sweep_policy)
+            if not old:
+                self._retention_round_ms = now_ms + self._retention_interval_ms
+            commands += old
+        return commands
 
     def next_due_ms(self) -> int:
         """The earliest instant at which a sweep will have work; 0 when none is known."""
-        return self._machine.next_due_ms()
+        return self._machine.next_due_ms(self._clock.now_ms())
 
     async def flush(self) -> int:
         """Make the store durable now; return the index that is safe."""

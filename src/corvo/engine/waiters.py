@@ -18,12 +18,12 @@ entry.
 """
 
 import asyncio
-from collections import OrderedDict
 from collections.abc import Callable
 from typing import Protocol
 
 from msgspec.structs import replace
 
+from corvo.engine.desk import DONE, DROPPED, PARKED, PROPOSED, Desk, OnFetched, Ticket
 from corvo.engine.wheel import Wheel
 from corvo.errors import OverloadedError
 from corvo.model import limits
@@ -37,10 +37,6 @@ PARKED_RETRY_MS = 1_000
 REFUSED_RETRY_MS = 1_000
 ALARM_MS_MIN = 1
 DESKS_IDLE_MAX = 1_024
-
-_FRESH, _PARKED, _PROPOSED, _DROPPED, _DONE = range(5)
-
-OnFetched = Callable[[Fetched, int], None]
 
 
 class Claims(Protocol):
@@ -56,51 +52,6 @@ class Claims(Protocol):
         ...
 
 
-class Desk:
-    """One queue that fetches wait at, and those of its fetches that are in flight."""
-
-    __slots__ = ("alarm", "alarm_ms", "is_eager", "key", "proposed", "tickets", "wanted")
-
-    def __init__(self, key: tuple[int, str]) -> None:
-        self.key = key
-        # Cost: an OrderedDict pops its first item in 0.2 µs; a dict that was popped from its front
-        # often needs 8 to 21 µs to find it.
-        self.tickets: OrderedDict[Ticket, None] = OrderedDict()
-        self.proposed = 0  # fetches in the log or on the way to it
-        self.wanted = 0  # jobs those could take
-        self.is_eager = True  # whether fetches may follow an enqueue on suspicion
-        self.alarm: asyncio.TimerHandle | None = None
-        self.alarm_ms = 0
-
-    @property
-    def is_idle(self) -> bool:
-        return not self.tickets and self.proposed == 0
-
-
-class Ticket:
-    """One fetch on its way. Whoever holds it may only drop it."""
-
-    __slots__ = ("command", "desks", "on_done", "room", "slot", "state")
-
-    def __init__(
-        self, room: "WaitingRoom", command: FetchJobs, desks: list[Desk], on_done: OnFetched
-    ) -> None:
-        self.room = room
-        self.command = command
-        self.desks = desks
-        self.on_done = on_done
-        self.slot = 0  # when the wait is over; 0: do not wait
-        self.state = _FRESH
-
-    def drop(self) -> None:
-        """The client is gone: leave, or give back what is claimed. After an answer: nothing."""
-        self.room.drop(self)
-
-    def answer(self, outcome: Outcome, index: int) -> None:
-        """Be the reply of the proposed fetch."""
-        self.room.answer(self, outcome, index)
-
-
 class WaitingRoom:
     """All desks and tickets of one engine."""
 
@@ -111,7 +62,6 @@ class WaitingRoom:
         clock: Clock,
         machine: Claims,
         propose: Callable[[Command, Callable[[Outcome, int], None]], None],
-        has_room: Callable[[], bool],
         on_reply_failed: Callable[[BaseException], None],
         parked_max: int = limits.PARKED_MAX_DEFAULT,
         inflight_max: int = limits.FETCH_INFLIGHT_MAX_DEFAULT,
@@ -119,8 +69,8 @@ class WaitingRoom:
         self._loop = loop
         self._clock = clock
         self._machine = machine
+        self._claimable = machine.claimable
         self._submit = propose
-        self._has_room = has_room
         self._on_reply_failed = on_reply_failed
         self._parked_max = parked_max
         self._inflight_max = inflight_max
@@ -137,20 +87,21 @@ class WaitingRoom:
 
     # --- coming and going ---------------------------------------------------------------------
 
-    def fetch(self, command: FetchJobs, timeout_ms: int, on_done: OnFetched) -> Ticket:
+    def fetch(
+        self, command: FetchJobs, timeout_ms: int, on_done: OnFetched, *, has_room: bool
+    ) -> Ticket:
         """Claim now, or wait up to `timeout_ms` for something to claim.
 
-        The answer may come before this returns: at once, when there is nothing and no wait.
+        The answer may come before this returns: at once, when there is nothing and no wait. With
+        `has_room` false the pipeline is full, and even a fetch that could claim waits its turn.
         """
         desks = self._desks_of(command)
         if len(desks) > 1:
             # Rotation among queues of equal tier starts one further each time, so none starves.
             self._rotation += 1
             command = replace(command, rotation=self._rotation % len(desks))
-        ticket = Ticket(self, command, desks, on_done)
-        if timeout_ms > 0:
-            ticket.slot = self._wheel.slot_after(timeout_ms)
-        if self._may_claim(ticket):
+        ticket = Ticket(self, command, desks, on_done, timeout_ms)
+        if self._may_claim(ticket, has_room=has_room):
             self._propose(ticket)
         elif timeout_ms <= 0 or self._is_closed:
             self._finish(ticket)
@@ -165,11 +116,11 @@ class WaitingRoom:
 
     def drop(self, ticket: Ticket) -> None:
         """Forget a ticket whose client is gone."""
-        if ticket.state == _PARKED:
+        if ticket.state == PARKED:
             self._leave(ticket)
-            ticket.state = _DONE
-        elif ticket.state == _PROPOSED:
-            ticket.state = _DROPPED
+            ticket.state = DONE
+        elif ticket.state == PROPOSED:
+            ticket.state = DROPPED
 
     def give_back(self, ns: int, claims: list[Claim]) -> None:
         """Release jobs that were claimed for somebody who is gone."""
@@ -188,32 +139,31 @@ class WaitingRoom:
         self._wheel.close()
 
     def _desks_of(self, command: FetchJobs) -> list[Desk]:
-        ns = command.ns
         queues = command.queues
-        desks = self._desks
-        found: list[Desk] = []
-        for queue in queues if len(queues) == 1 else dict.fromkeys(queues):
-            key = (ns, queue)
-            desk = desks.get(key)
-            if desk is None:
-                desk = desks[key] = Desk(key)
-            found.append(desk)
-        return found
+        if len(queues) == 1:
+            return [self._desk((command.ns, queues[0]))]
+        return [self._desk((command.ns, queue)) for queue in dict.fromkeys(queues)]
+
+    def _desk(self, key: tuple[int, str]) -> Desk:
+        desk = self._desks.get(key)
+        if desk is None:
+            desk = self._desks[key] = Desk(key)
+        return desk
 
     # --- deciding -----------------------------------------------------------------------------
 
-    def _may_claim(self, ticket: Ticket) -> bool:
+    def _may_claim(self, ticket: Ticket, *, has_room: bool) -> bool:
         """Whether one of the queues could have a job that no fetch in flight will take."""
         now_ms = self._clock.now_ms()
-        has_room = self._has_room()
         for desk in ticket.desks:
-            bound, next_ms = self._machine.claimable(desk.key[0], desk.key[1], now_ms)
+            ns, queue = desk.key
+            bound, next_ms = self._claimable(ns, queue, now_ms)
             if bound > desk.wanted:
                 if has_room and desk.proposed < self._inflight_max:
                     return True
                 # Permits are out: something in flight comes back and the desk is asked again.
                 self._again[desk] = None
-            if next_ms and ticket.slot:
+            if next_ms and ticket.timeout_ms > 0:
                 self._arm(desk, next_ms, now_ms)
         return False
 
@@ -273,7 +223,7 @@ class WaitingRoom:
     def _serve(self, desk: Desk, now_ms: int) -> None:
         if not desk.tickets:
             return
-        bound, next_ms = self._machine.claimable(desk.key[0], desk.key[1], now_ms)
+        bound, next_ms = self._claimable(*desk.key, now_ms)
         spare = bound - desk.wanted
         while spare > 0 and desk.tickets and desk.proposed < self._inflight_max:
             ticket = next(iter(desk.tickets))
@@ -285,14 +235,14 @@ class WaitingRoom:
 
     def _watch(self, desk: Desk, now_ms: int) -> None:
         """Set the alarm of a desk whose fetch just found nothing, and propose nothing."""
-        _, next_ms = self._machine.claimable(desk.key[0], desk.key[1], now_ms)
+        _, next_ms = self._claimable(*desk.key, now_ms)
         if next_ms and desk.tickets:
             self._arm(desk, next_ms, now_ms)
 
     # --- the log and back ---------------------------------------------------------------------
 
     def _propose(self, ticket: Ticket) -> None:
-        ticket.state = _PROPOSED
+        ticket.state = PROPOSED
         wanted = ticket.command.count
         for desk in ticket.desks:
             desk.proposed += 1
@@ -312,8 +262,8 @@ class WaitingRoom:
         fetched = outcome
         if fetched.claims:
             self._deliver(ticket, fetched, index)
-        elif ticket.state == _DROPPED:
-            ticket.state = _DONE
+        elif ticket.state == DROPPED:
+            ticket.state = DONE
         elif fetched.more:
             self._propose(ticket)
         else:
@@ -324,11 +274,11 @@ class WaitingRoom:
             desk.is_eager = True
             if desk.tickets:
                 self._again[desk] = None
-        if ticket.state == _DROPPED:
+        if ticket.state == DROPPED:
             self.give_back(ticket.command.ns, fetched.claims)
-            ticket.state = _DONE
+            ticket.state = DONE
             return
-        ticket.state = _DONE
+        ticket.state = DONE
         ticket.on_done(fetched, index)
 
     def _return_empty(self, ticket: Ticket) -> None:
@@ -342,22 +292,24 @@ class WaitingRoom:
     def _return_refused(self, ticket: Ticket) -> None:
         # A fault of the machine or a full disk: the worker waits on instead of asking again at
         # once, and the desk is asked a little later, since no entry may touch it before.
+        self.empty_count += 1
         now_ms = self._clock.now_ms()
         for desk in ticket.desks:
             self._arm(desk, now_ms + REFUSED_RETRY_MS, now_ms)
-        if ticket.state == _DROPPED:
-            ticket.state = _DONE
+        if ticket.state == DROPPED:
+            ticket.state = DONE
         else:
             self._wait_on(ticket)
 
     def _wait_on(self, ticket: Ticket) -> None:
-        if ticket.slot == 0 or self._is_closed or self._wheel.is_past(ticket.slot):
+        is_over = ticket.slot != 0 and self._wheel.is_past(ticket.slot)
+        if ticket.timeout_ms <= 0 or is_over or self._is_closed:
             self._finish(ticket)
         else:
             self._park(ticket, in_front=True)
 
     def _finish(self, ticket: Ticket) -> None:
-        ticket.state = _DONE
+        ticket.state = DONE
         ticket.on_done(EMPTY, self._machine.index)
 
     def _finish_guarded(self, ticket: Ticket) -> None:
@@ -370,7 +322,9 @@ class WaitingRoom:
     # --- places -------------------------------------------------------------------------------
 
     def _park(self, ticket: Ticket, *, in_front: bool) -> None:
-        ticket.state = _PARKED
+        ticket.state = PARKED
+        if ticket.slot == 0:
+            ticket.slot = self._wheel.slot_after(ticket.timeout_ms)
         for desk in ticket.desks:
             desk.tickets[ticket] = None
             if in_front:
@@ -385,7 +339,7 @@ class WaitingRoom:
         self.parked_count -= 1
 
     def _on_timeout(self, ticket: Ticket) -> None:
-        if ticket.state != _PARKED:
+        if ticket.state != PARKED:
             return
         self._leave(ticket)
         self._finish_guarded(ticket)
