@@ -26,11 +26,12 @@ Shape = TypeVar("Shape", bound=Struct)
 
 
 class Answer(Struct, frozen=True):
-    """Status, JSON body, further header lines."""
+    """Status, JSON body, further header lines, and the index of what was written."""
 
     status: int
     body: bytes
     extra: bytes = b""
+    index: int = 0  # 0: nothing was written; the answer carries the index the server has reached
 
 
 class Call:
@@ -67,9 +68,14 @@ def answer(members: Any, status: int = 200) -> Answer:
     return Answer(status, render.encode(members))
 
 
-def refusal(rejected: Rejected) -> Answer:
+def written(members: dict[str, Any], index: int) -> Answer:
+    """Answer to a write: its index is in the body and in the header."""
+    return Answer(200, render.encode(members | {"index": index}), index=index)
+
+
+def refusal(rejected: Rejected, index: int) -> Answer:
     """Answer with what the machine refused."""
-    return Answer(*errors.of_rejection(rejected))
+    return Answer(*errors.of_rejection(rejected), index=index)
 
 
 def not_found(what: str) -> RequestError:
@@ -163,11 +169,11 @@ def _content_type(scope: Scope) -> bytes:
 
 
 async def send_answer(send: Send, result: Answer, index: int) -> None:
-    """Send an answer; each carries the index the server had reached."""
+    """Send an answer; `index` is what the server has reached."""
     headers = [
         (b"content-type", JSON_TYPE),
         (b"content-length", b"%d" % len(result.body)),
-        (b"x-corvo-index", b"%d" % index),
+        (b"x-corvo-index", b"%d" % (result.index or index)),
     ]
     for line in result.extra.split(b"\r\n"):
         name, colon, value = line.partition(b": ")

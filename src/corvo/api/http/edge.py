@@ -60,6 +60,12 @@ class Edge:
         self.is_empty = asyncio.Event()
         self.is_empty.set()
 
+        # Cost: looked at for every request, hence copies.
+        self.exact_routes = routes.exact
+        self.head_bytes_max = limits.head_bytes_max
+        self.body_bytes_max = limits.body_bytes_max
+        self.pipelined_pause_count = limits.pipelined_pause_count
+
         # Cost: connections stamp themselves with this number instead of asking a clock per request.
         self.tick = 0
         self.keep_alive_ticks = limits.ticks(limits.keep_alive_ms)

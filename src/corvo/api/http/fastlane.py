@@ -26,13 +26,24 @@ from corvo.api.http.replies import (
 from corvo.api.http.slots import FastExchange, SlotProtocol
 from corvo.api.http.upgrade import head_without_upgrade
 
-# Lengths of the header names that matter to the transport: expect, connection, content-type,
-# content-length. Cost: most headers are passed over without being lowered or compared.
-_SPECIAL_NAME_SIZES = frozenset((6, 10, 12, 14))
+# Header names are told by their lengths before they are compared.
+_CONTENT_TYPE_SIZE = len("content-type")
+_CONTENT_LENGTH_SIZE = len("content-length")
+# A length of so few digits is below any sensible limit and need not be read before the body.
+_SMALL_DIGITS_COUNT = 6
+_SPECIAL_NAMES = frozenset((b"connection", b"expect"))
+_SPECIAL_SIZES = frozenset(len(name) for name in _SPECIAL_NAMES)
 
 
 class FastLaneProtocol(SlotProtocol):
     """A connection with both lanes."""
+
+    __slots__ = (
+        "content_type",
+        "head_bytes_bound",
+        "is_upgrade_ignored",
+        "unparsed_bytes",
+    )
 
     def __init__(self, config: Config, edge: Edge, loop: asyncio.AbstractEventLoop) -> None:
         super().__init__(config, edge, loop)
@@ -40,8 +51,7 @@ class FastLaneProtocol(SlotProtocol):
         self.unparsed_bytes = 0
         self.head_bytes_bound = 0
         self.is_upgrade_ignored = False
-        self.has_connection_header = False
-        self.content_length = 0
+        self.content_type = b""
 
     # Input.
 
@@ -65,9 +75,9 @@ class FastLaneProtocol(SlotProtocol):
             self.is_feeding = False
         if self.has_ready_slots:
             self.flush_slots()
-        if self.unparsed_bytes > edge.limits.head_bytes_max:
-            self.refuse(head_too_large(edge.limits.head_bytes_max))
-        if len(self.slots) >= edge.limits.pipelined_pause_count and self.parked_count == 0:
+        if self.unparsed_bytes > edge.head_bytes_max:
+            self.refuse(head_too_large(edge.head_bytes_max))
+        if len(self.slots) >= edge.pipelined_pause_count and self.parked_count == 0:
             self.pause_reading()
 
     def discard(self, size: int) -> None:
@@ -98,7 +108,7 @@ class FastLaneProtocol(SlotProtocol):
         # free to ignore the wish (RFC 9110 §7.8) and some clients send it with every first request. So
         # the head is parsed again without it, and the body with it.
         head = head_without_upgrade(
-            self.parser.get_method(), self.url, self.parser.get_http_version(), self.headers
+            self.parser.get_method(), self.target, self.parser.get_http_version(), self.fields
         )
         self.is_upgrade_ignored = False
         self.parser = httptools.HttpRequestParser(self)
@@ -117,7 +127,7 @@ class FastLaneProtocol(SlotProtocol):
         """
         if self.is_finished or self.parked_count > 0:
             return None
-        self.is_half_closed = True
+        self.is_half_closed = self.has_sequel = True
         self.since_tick = self.edge.tick
         if self.phase != IDLE:
             self.refuse(TRUNCATED)
@@ -130,38 +140,44 @@ class FastLaneProtocol(SlotProtocol):
         """Begin a request."""
         if self.is_discarding:
             raise StopParsing
-        self.url = b""
-        self.headers = []
+        self.target = b""
+        self.fields = []
         self.phase = HEAD
         self.since_tick = self.edge.tick
 
     def on_url(self, url: bytes) -> None:
         """Take a piece of the request target."""
-        self.url += url
+        self.target += url
 
     def on_header(self, name: bytes, value: bytes) -> None:
         """Take a header; trailers are dropped, because nothing may depend on them."""
         if self.phase == HEAD:
-            self.headers.append((name, value))
+            self.fields.append((name, value))
 
     def on_headers_complete(self) -> None:
         """Choose the lane."""
         edge = self.edge
         self.unparsed_bytes = self.body_bytes = 0
-        if self.head_bytes_bound > edge.limits.head_bytes_max:
+        if self.head_bytes_bound > edge.head_bytes_max:
             self.check_head_size()
-        self.read_special_headers()
-        parser = self.parser
-        if self.has_connection_header and parser.should_upgrade() and not self.may_upgrade():
-            self.is_upgrade_ignored = True
+        # Cost: most headers are told by their length alone; names are lowered only if it fits.
+        self.content_type = b""
+        is_special = False
+        for name, value in self.fields:
+            size = len(name)
+            if size == _CONTENT_TYPE_SIZE:
+                if name.lower() == b"content-type":
+                    self.content_type = value
+            elif size == _CONTENT_LENGTH_SIZE:
+                is_special = is_special or len(value) > _SMALL_DIGITS_COUNT
+            elif size in _SPECIAL_SIZES and name.lower() in _SPECIAL_NAMES:
+                is_special = True
+        found = edge.exact_routes.get(self.target) or edge.routes.find(self.target)
+        self.body_bytes_max = edge.body_bytes_max if found is None else found[0].body_bytes_max
+        closes = is_special and self.obey_special_headers()
+        if self.is_upgrade_ignored:
             return
-        url = self.url
-        route = edge.routes.exact.get(url)
-        found = (route, url, "", b"") if route is not None else edge.routes.find(url)
-        limit = edge.limits.body_bytes_max if found is None else found[0].body_bytes_max
-        self.body_bytes_max = limit
-        if self.content_length > limit:
-            self.stop(body_too_large(limit))
+        parser = self.parser
         if (
             found is None
             or self.is_slow_pending
@@ -170,14 +186,15 @@ class FastLaneProtocol(SlotProtocol):
         ):
             self.choose_slow()
             return
-        exchange = self.exchange = FastExchange(self, *found)
-        if not parser.should_keep_alive() or (
-            self.has_connection_header and parser.get_http_version() == "1.0"
-        ):
-            exchange.closes = True
+        route, path, argument, query = found
+        exchange = self.exchange = FastExchange(self, route, path, argument, query)
+        exchange.closes = closes or not parser.should_keep_alive()
         self.phase = BODY
-        if self.is_continue_expected and not self.slots:
-            self.send_continue()
+        if self.is_continue_expected:
+            if self.slots:
+                self.has_sequel = True
+            else:
+                self.send_continue()
 
     def choose_slow(self) -> None:
         """Send the request down the slow lane."""
@@ -186,6 +203,7 @@ class FastLaneProtocol(SlotProtocol):
         if len(self.pipeline) >= self.edge.limits.pipelined_count_max:
             self.stop(TOO_MANY_PIPELINED)
         self.begin_slow(is_continue_expected=self.is_continue_expected)
+        self.is_continue_expected = False
         self.phase = BODY
 
     def on_body(self, body: bytes) -> None:
@@ -197,7 +215,7 @@ class FastLaneProtocol(SlotProtocol):
         exchange = self.exchange
         if exchange is None:
             self.on_slow_body(body)
-            if self.held_bytes > self.edge.limits.held_bytes_max:
+            if self.is_holding_too_much():
                 self.stop(TOO_MANY_PIPELINED)
         elif not exchange.body:
             exchange.body = body
@@ -225,12 +243,12 @@ class FastLaneProtocol(SlotProtocol):
             self.check_pipeline()
         self.exchange = None
         self.phase = IDLE
-        exchange.held_bytes = self.body_bytes
-        self.held_bytes += self.body_bytes
+        self.is_continue_expected = False
         slots.append(exchange)
         if exchange.closes:
             self.is_discarding = True
-        if exchange.body and not exchange.is_json:
+        content_type = self.content_type
+        if content_type != JSON_TYPE and exchange.body and not is_json(content_type):
             exchange.reply(NOT_JSON.status, NOT_JSON.body())
             return
         try:
@@ -243,29 +261,30 @@ class FastLaneProtocol(SlotProtocol):
     def check_head_size(self) -> None:
         """Count a head that came in large reads exactly."""
         bytes_max = self.edge.limits.head_bytes_max
-        size = len(self.url) + sum(len(name) + len(value) + 4 for name, value in self.headers)
+        size = len(self.target) + sum(len(name) + len(value) + 4 for name, value in self.fields)
         if size > bytes_max:
             self.stop(head_too_large(bytes_max))
 
-    def read_special_headers(self) -> None:
-        """Note the few headers that the transport itself obeys."""
-        self.is_json = self.is_continue_expected = self.has_connection_header = False
-        self.content_length = 0
-        for name, value in self.headers:
-            if len(name) not in _SPECIAL_NAME_SIZES:
-                continue
+    def obey_special_headers(self) -> bool:
+        """Obey what rare headers ask of the transport; return whether this request is the last."""
+        is_old = self.parser.get_http_version() == "1.0"
+        has_connection_header = False
+        for name, value in self.fields:
             lowered = name.lower()
-            if lowered == b"content-type":
-                self.is_json = value == JSON_TYPE or is_json(value)
-            elif lowered == b"content-length":
+            if lowered == b"content-length":
                 # The parser has checked that this is a number.
-                self.content_length = int(value)
+                if int(value) > self.body_bytes_max:
+                    self.stop(body_too_large(self.body_bytes_max))
             elif lowered == b"connection":
-                self.has_connection_header = True
-            elif lowered == b"expect" and self.parser.get_http_version() != "1.0":
+                has_connection_header = True
+            elif lowered == b"expect" and not is_old:
                 if value.lower() != b"100-continue":
                     self.stop(UNKNOWN_EXPECTATION)
                 self.is_continue_expected = True
+        if has_connection_header and self.parser.should_upgrade() and not self.may_upgrade():
+            self.is_upgrade_ignored = True
+            self.is_continue_expected = False
+        return is_old
 
     def may_upgrade(self) -> bool:
         """Return whether the connection can become a WebSocket: wanted, supported, nothing pending."""
@@ -275,17 +294,13 @@ class FastLaneProtocol(SlotProtocol):
             return True
         if self.slots or self.is_slow_pending or method != b"GET":
             return False
-        headers = self.headers
-        self.headers = [(name.lower(), value) for name, value in headers]
-        is_wanted = self._should_upgrade()
-        self.headers = headers
-        return is_wanted
+        self.headers = [(name.lower(), value) for name, value in self.fields]
+        return self._should_upgrade()
 
     def check_pipeline(self) -> None:
         """Refuse the request just received if too much waits before it."""
-        limits = self.edge.limits
-        if (
-            len(self.slots) >= limits.pipelined_count_max
-            or self.held_bytes + self.body_bytes > limits.held_bytes_max
-        ):
+        if len(self.slots) == 1:
+            self.held_bytes = len(self.slots[0].body)
+        self.held_bytes += self.body_bytes
+        if len(self.slots) >= self.edge.limits.pipelined_count_max or self.is_holding_too_much():
             self.stop(TOO_MANY_PIPELINED)

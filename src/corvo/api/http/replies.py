@@ -20,6 +20,7 @@ CLOSE_LINE = b"connection: close\r\n"
 CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 JSON_TYPE = b"application/json"
 
+_NO_CONTENT = 204
 _LENGTH_COUNT = 2048
 # Cost: a look-up and a join take 0.15 µs, formatting the head anew 0.5 µs (bench/http_floor.py).
 _LENGTH_LINES = tuple(b"content-length: %d\r\n\r\n" % size for size in range(_LENGTH_COUNT))
@@ -64,7 +65,7 @@ class ReplyHeads:
         head = self.by_status.get(status)
         if head is None:
             head = self.by_status[status] = self._head(status)
-        if status == HTTPStatus.NO_CONTENT:
+        if status == _NO_CONTENT:
             assert body == b"", "204 has no body"
             return b"".join((head, extra, b"\r\n"))
         size = len(body)
@@ -74,7 +75,7 @@ class ReplyHeads:
 
     def _head(self, status: int) -> bytes:
         line = b"HTTP/1.1 %d %s\r\n" % (status, HTTPStatus(status).phrase.encode("ascii"))
-        if status == HTTPStatus.NO_CONTENT:
+        if status == _NO_CONTENT:
             return line + self._date_line
         return line + self._date_line + b"content-type: " + JSON_TYPE + b"\r\n"
 

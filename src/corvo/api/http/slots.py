@@ -14,12 +14,14 @@ from corvo.api.http.replies import CLOSE_LINE, CONTINUE, internal_error
 class FastExchange(Exchange):
     """An exchange in a slot of its connection."""
 
-    __slots__ = ("answer", "closes", "connection", "headers", "held_bytes", "is_json", "route")
+    __slots__ = ("answer", "closes", "connection", "fields", "route")
+
+    # Only POST is hot.
+    method = "POST"
 
     def __init__(
         self, connection: "SlotProtocol", route: Route, path: bytes, argument: str, query: bytes
     ) -> None:
-        self.method = "POST"
         self.path = path
         self.query = query
         self.argument = argument
@@ -28,16 +30,14 @@ class FastExchange(Exchange):
         self.is_gone = False
         self.connection = connection
         self.route = route
-        self.headers = connection.headers
-        self.is_json = connection.is_json
+        self.fields = connection.fields
         self.closes = False
         # The finished answer from `reply` on; None before.
         self.answer: bytes | None = None
-        self.held_bytes = 0
 
     def header(self, name: bytes) -> bytes | None:
         """Return the first value of the header with this lower-case name."""
-        for sent_name, value in self.headers:
+        for sent_name, value in self.fields:
             if sent_name.lower() == name:
                 return value
         return None
@@ -64,7 +64,6 @@ class FastExchange(Exchange):
             else:
                 connection.flush_slots()
         else:
-            self.held_bytes += len(self.answer)
             connection.held_bytes += len(self.answer)
 
     @property
@@ -76,6 +75,15 @@ class FastExchange(Exchange):
 class SlotProtocol(CycleProtocol):
     """A connection that answers hot requests from a deque of slots."""
 
+    __slots__ = (
+        "body_rest",
+        "exchange",
+        "has_ready_slots",
+        "is_continue_expected",
+        "is_feeding",
+        "slots",
+    )
+
     def __init__(self, config: Config, edge: Edge, loop: asyncio.AbstractEventLoop) -> None:
         super().__init__(config, edge, loop)
         # Invariant: requests whose handler was called and whose answer is not written, oldest first.
@@ -83,7 +91,6 @@ class SlotProtocol(CycleProtocol):
         # The hot request whose body is being received, and what came of it beyond the first piece.
         self.exchange: FastExchange | None = None
         self.body_rest: bytearray | None = None
-        self.is_json = False
         self.is_continue_expected = False
         # The parser is at work on a read; answers wait for its end to leave together.
         self.is_feeding = False
@@ -103,6 +110,13 @@ class SlotProtocol(CycleProtocol):
     def parked_count(self) -> int:
         """Of these, how many wait for work."""
         return sum(exchange.on_gone is not None for exchange in self.slots)
+
+    def count_held_bytes(self) -> int:
+        """Return the bytes held for requests that wait."""
+        held = sum(len(exchange.body) + len(exchange.answer or b"") for exchange in self.slots)
+        if self.exchange is not None:
+            held += self.body_bytes
+        return held + super().count_held_bytes()
 
     def drop_received(self) -> bool:
         """Forget the request being received; return False if its answer is already on its way."""
@@ -134,31 +148,28 @@ class SlotProtocol(CycleProtocol):
         assert answer is not None, "only an answered head is flushed"
         edge = self.edge
         edge.requests_count += 1
-        self.held_bytes -= exchange.held_bytes
         if slots and slots[0].answer is not None and not exchange.closes:
             answers = [answer]
             while slots and (following := slots[0].answer) is not None and not exchange.closes:
                 exchange = slots.popleft()
                 answers.append(following)
                 edge.requests_count += 1
-                self.held_bytes -= exchange.held_bytes
             answer = b"".join(answers)
         transport = self.transport
         if self.is_finished or transport.is_closing():
             return
         edge.bytes_out += len(answer)
         transport.write(answer)
+        self.since_tick = edge.tick
         if exchange.closes:
             self.finish()
         elif slots:
             self.after_partial_flush()
-        else:
+        elif self.has_sequel:
             self.after_full_flush()
 
     def after_full_flush(self) -> None:
         """Go on with whatever waited for the last answer."""
-        if self.phase == IDLE:
-            self.since_tick = self.edge.tick
         flow = self.flow
         if flow.write_paused:
             self.check_unsent()
@@ -168,8 +179,16 @@ class SlotProtocol(CycleProtocol):
             self.start_queued()
         elif self.is_continue_expected and self.exchange is not None:
             self.send_continue()
-        elif self.final_answer is not None or self.is_half_closed or self.edge.is_draining:
+        else:
             self.settle()
+        self.has_sequel = (
+            flow.write_paused
+            or flow.read_paused
+            or self.is_half_closed
+            or self.is_discarding
+            or self.edge.is_draining
+            or bool(self.pipeline)
+        )
 
     def after_partial_flush(self) -> None:
         """Read again once enough of a long pipeline is answered."""
@@ -186,6 +205,7 @@ class SlotProtocol(CycleProtocol):
     def pause_writing(self) -> None:
         """Stop taking requests from a client that does not read, unless one of its requests is parked."""
         super().pause_writing()
+        self.has_sequel = True
         if self.parked_count == 0:
             self.pause_reading()
 

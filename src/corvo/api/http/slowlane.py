@@ -28,7 +28,7 @@ _Answer = tuple[int, bytes, bytes]
 class SlowExchange(Exchange):
     """An exchange whose answer an ASGI task is waiting for."""
 
-    __slots__ = ("answered", "headers")
+    __slots__ = ("answered", "headers", "method")
 
     def __init__(self, scope: Scope, body: bytes, answered: asyncio.Future[_Answer]) -> None:
         self.method = scope["method"]

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from corvo.api import views, wire
 from corvo.api.decode import Reader
 from corvo.api.render import enqueued, raw
-from corvo.api.routing import Answer, Call, Operation, Table, answer, not_found, refusal
+from corvo.api.routing import Answer, Call, Operation, Table, answer, not_found, refusal, written
 from corvo.api.translate import TIERS, Context, hold_terms, idempotency_of, spec_of
 from corvo.api.values import check_name, check_note, maybe_document
 from corvo.errors import RequestError
@@ -187,11 +187,12 @@ class JobRoutes:
         spec = _cloned_spec(original, fields, self._context)
         outcome, index = await self._engine.perform(EnqueueJob(spec, idempotency))
         if isinstance(outcome, Rejected):
-            return refusal(outcome)
+            return refusal(outcome, index)
         if isinstance(outcome, Replayed):
             outcome = outcome.answer
         assert isinstance(outcome, Enqueued | Duplicate)
-        return Answer(*enqueued(outcome, index))
+        status, body = enqueued(outcome, index)
+        return Answer(status, body, index=index)
 
     def _changing(self, builder: Builder) -> Operation:
         """Make the operation of a change to one job."""
@@ -201,15 +202,14 @@ class JobRoutes:
             command = builder(call, call.principal.ns, identifier)
             outcome, index = await self._engine.perform(command)
             if isinstance(outcome, Rejected):
-                return refusal(outcome)
+                return refusal(outcome, index)
             assert isinstance(outcome, JobChanged)
             members = {
                 "job_id": render_id(JOB, identifier),
                 "status": outcome.status,
                 "state": STATE_NAMES[outcome.state],
-                "index": index,
             }
-            return answer(members)
+            return written(members, index)
 
         return change
 

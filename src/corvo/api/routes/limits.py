@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Final
 from corvo.api import views, wire
 from corvo.api.decode import Reader
 from corvo.api.routes.queues import rate_of
-from corvo.api.routing import Answer, Call, Table, answer, not_found, refusal
+from corvo.api.routing import Answer, Call, Table, answer, not_found, refusal, written
 from corvo.api.values import check_name
 from corvo.errors import RequestError
 from corvo.model.command import DeleteLimit, SetLimit
@@ -69,6 +69,6 @@ class LimitRoutes:
     async def _change(self, command: SetLimit | DeleteLimit) -> Answer:
         outcome, index = await self._engine.perform(command)
         if isinstance(outcome, Rejected):
-            return refusal(outcome)
+            return refusal(outcome, index)
         assert isinstance(outcome, LimitChanged)
-        return answer({"name": command.name, "status": outcome.status, "index": index})
+        return written({"name": command.name, "status": outcome.status}, index)

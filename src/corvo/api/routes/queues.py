@@ -7,7 +7,7 @@ from msgspec import UNSET, UnsetType
 
 from corvo.api import views, wire
 from corvo.api.decode import Reader, under
-from corvo.api.routing import Answer, Call, Operation, Table, answer, not_found, refusal
+from corvo.api.routing import Answer, Call, Operation, Table, answer, not_found, refusal, written
 from corvo.api.values import check_name, check_note, parse_duration
 from corvo.errors import RequestError
 from corvo.model import limits
@@ -123,7 +123,7 @@ class QueueRoutes:
     async def _change(self, command: Any) -> Answer:
         outcome, index = await self._engine.perform(command)
         if isinstance(outcome, Rejected):
-            return refusal(outcome)
+            return refusal(outcome, index)
         assert isinstance(outcome, QueueChanged)
         members: dict[str, Any] = {"status": outcome.status}
         if isinstance(command, DrainQueue):
@@ -136,8 +136,7 @@ class QueueRoutes:
             view = self._engine.read.queue(command.ns, command.queue)
             if view is not None:
                 members["settings"] = views.settings_members(view.record.settings)
-        members["index"] = index
-        return answer(members)
+        return written(members, index)
 
 
 def _name(call: Call) -> str:
