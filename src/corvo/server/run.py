@@ -8,6 +8,7 @@ Stopping at once is safe in every state: what was answered is on disk.
 """
 
 import asyncio
+import contextlib
 import os
 import signal
 import sys
@@ -28,6 +29,7 @@ EXIT_CRASHED = 70  # a bug: a part of the server failed
 EXIT_STORAGE = 6  # the disk failed; the same number as in the command line
 SIGNALS = (signal.SIGTERM, signal.SIGINT)
 ACTIVE_POLL_S = 0.1
+CLOSE_TIMEOUT_S = 30.0
 # Where a kernel without asynchronous syncs leaves only a thread, this bounds its fight with the
 # loop for the interpreter.
 SWITCH_INTERVAL_S = 5e-5
@@ -47,16 +49,24 @@ async def _serve(config: Config) -> int:
     # Until here a signal ends the process the default way, which is as safe as pulling the plug.
     signals = Signals()
     _print_banner(config, server)
+    crashed = await _wait_for_end(server, signals)
+    if crashed is not None:
+        logger("server").error("a part of the server failed", exc_info=crashed)
+        return _stop_at_once(EXIT_CRASHED)
+    await _drain(server, config.shutdown_timeout)
+    await _close(server)
+    signals.restore()
+    return EXIT_OK
+
+
+async def _close(server: Server) -> None:
+    """Flush and close; a disk that does not answer must not keep the process for ever."""
     try:
-        crashed = await _wait_for_end(server, signals)
-        if crashed is not None:
-            logger("server").error("a part of the server failed", exc_info=crashed)
-            return EXIT_CRASHED
-        await _drain(server, config.shutdown_timeout)
-        return EXIT_OK
-    finally:
-        await server.close()
-        signals.restore()
+        async with asyncio.timeout(CLOSE_TIMEOUT_S):
+            await server.close()
+    except TimeoutError:
+        logger("server").error("the data could not be closed in time", seconds=CLOSE_TIMEOUT_S)
+        _stop_at_once(EXIT_STORAGE)
 
 
 class Signals:
@@ -114,7 +124,9 @@ async def _drain(server: Server, timeout_ms: int) -> None:
     # Order: the listener first, so that the answers to parked fetches say `Connection: close`.
     closing.start("listener", _drain_listener(server, timeout_ms))
     await asyncio.sleep(0)
-    await server.engine.drain()
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout_at(deadline):
+            await server.engine.drain()
     # Cost: a sum over all queues ten times a second, only while draining.
     while server.active_count and loop.time() < deadline:  # noqa: ASYNC110
         await asyncio.sleep(ACTIVE_POLL_S)
