@@ -81,7 +81,7 @@ class State:
         """Drop every cache and every uncommitted effect; read the queues again."""
         raw = self.store.get(space.META)
         meta = codec.decode_meta(raw) if raw else None
-        self.index = meta.index if meta else 0
+        self.index: int = meta.index if meta else 0
         self.now_ms = meta.now_ms if meta else 0
         self.seq = meta.seq if meta else 0
         self.chain = meta.chain if meta else bytes(16)

@@ -1,9 +1,9 @@
 """Header blocks that were parsed before: a client sends the same ones again and again.
 
 A block is everything between the request line and the empty line, byte for byte. It is learnt only
-from a request that the parser accepted, that came alone in one read, and whose headers asked nothing
-special of the transport (no Connection, Expect, Upgrade or Transfer-Encoding; JSON; a length). Equal
-bytes parse equally, so a known block needs no parser.
+from a request that the parser accepted, that came alone in one read, and whose headers asked
+nothing special of the transport (no Connection, Expect, Upgrade or Transfer-Encoding; JSON; a
+length). Equal bytes parse equally, so a known block needs no parser.
 """
 
 Fields = list[tuple[bytes, bytes]]
