@@ -16,6 +16,7 @@ from tests.model.oracle_state import (
     lease_of,
 )
 
+
 @dataclass
 class Offer:
     """What a queue may hand out next: one of `jobs`; perhaps nothing unless it is sure."""
@@ -153,9 +154,7 @@ def rank(world: World, job: ReferenceJob) -> tuple[int, int, bytes]:
     return job.tier, job.order, job.id
 
 
-def runnable_heads(
-    world: World, name: str, known: set[bytes] | None = None
-) -> list[ReferenceJob]:
+def runnable_heads(world: World, name: str, known: set[bytes] | None = None) -> list[ReferenceJob]:
     """Return the first job of every lane of a queue that no gate stops."""
     queue = world.queues[name]
     most = queue.settings.max_concurrency

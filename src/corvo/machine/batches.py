@@ -42,8 +42,8 @@ def seal(state: State, ns: int, batch_id: bytes, duplicates: int) -> None:
     """All jobs of the call are accepted: duplicates are not members; none left fires at once.
 
     Safety: until here `pending` counts every job of the call and the call itself, so that members
-    which end while it is still being accepted (a dependency failed already) cannot fire the callback,
-    not even when they are all of them.
+    which end while it is still being accepted (a dependency failed already) cannot fire the
+    callback, not even when they are all of them.
     """
     batch = load(state, ns, batch_id)
     assert batch is not None

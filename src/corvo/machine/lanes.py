@@ -15,7 +15,15 @@ turns the queue's plain backlog into an ordinary lane.
 from hashlib import blake2b
 
 from corvo.keys import codec, space
-from corvo.keys.order import pack_u16, pack_u32, pack_u64, successor, unpack_u16, unpack_u32, unpack_u64
+from corvo.keys.order import (
+    pack_u16,
+    pack_u32,
+    pack_u64,
+    successor,
+    unpack_u16,
+    unpack_u32,
+    unpack_u64,
+)
 from corvo.machine import gates, groups
 from corvo.machine.state import Queue, State
 from corvo.model import limits
@@ -329,9 +337,7 @@ def retry_gate(state: State, queue: Queue, lane: Lane) -> None:
 def wake_timer(state: State, gate: bytes) -> None:
     """The rate of a gate changed: the lanes waiting for its tokens try again at once."""
     for number, timer in list(gates.load(state, gate).timers.items()):
-        raw = state.get(
-            space.lane_key(unpack_u16(timer, 1)[0], number, space.lane_of(timer))
-        )
+        raw = state.get(space.lane_key(unpack_u16(timer, 1)[0], number, space.lane_of(timer)))
         assert raw is not None, "a gate's timer names a lane that does not exist"
         queue = state.queues[codec.decode_lane(raw).queue_id]
         if queue.record.space == number and not queue.record.deleted:

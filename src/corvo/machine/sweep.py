@@ -197,17 +197,17 @@ def _purge_block(state: State, queue: Queue, retention_ms: int, limit: int) -> i
     """Purge from the oldest block; returns how many ids were looked at."""
     found = queue.settled_index.first(state, 1)
     queue.oldest_settled_ms = 0
-    age_ms, keep_count = _keeps(queue, retention_ms)
+    keeps = _keeps(queue, retention_ms)
     if not found:
         # Only what this very entry settled is left; its block is written when the entry is.
         block = codec.SettledBlock(state.now_ms, queue.settled)
-        seen = _purge_ids(state, queue, block, state.index, age_ms, keep_count, limit)
+        seen = _purge_ids(state, queue, block, state.index, keeps, limit)
         queue.settled = queue.settled[seen:]
         return seen
     key, raw = found[0]
     block = codec.decode_settled(raw)
     index = int.from_bytes(key[-8:], "big")
-    seen = _purge_ids(state, queue, block, index, age_ms, keep_count, limit)
+    seen = _purge_ids(state, queue, block, index, keeps, limit)
     block.ids = block.ids[seen:]
     state.writes[key] = codec.encode(block) if block.ids else None
     return seen
@@ -218,11 +218,11 @@ def _purge_ids(
     queue: Queue,
     block: codec.SettledBlock,
     index: int,
-    age_ms: int,
-    keep_count: int | None,
+    keeps: tuple[int, int | None],
     limit: int,
 ) -> int:
     """Purge jobs of one block, oldest first, as far as retention says."""
+    age_ms, keep_count = keeps
     is_old = block.at_ms + age_ms <= state.now_ms
     seen = 0
     for job_id in block.ids:

@@ -51,7 +51,7 @@ class Answer(msgspec.Struct):
     body: bytes
 
     @property
-    def json(self) -> Any:  # noqa: ANN401 - JSON is anything.
+    def json(self) -> Any:
         """Return the decoded body."""
         return msgspec.json.decode(self.body)
 

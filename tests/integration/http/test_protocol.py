@@ -136,7 +136,7 @@ async def test_accepted_sockets_send_without_delay() -> None:
     async with serve() as stage:
         client = await stage.connect()
         await client.ask(post("/echo"))
-        (connection,) = stage.listener._edge.connections  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
+        (connection,) = stage.listener._edge.connections  # pyright: ignore[reportPrivateUsage]
         assert isinstance(connection, FastLaneProtocol)
         sock: socket.socket = connection.transport.get_extra_info("socket")
         assert sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY) != 0

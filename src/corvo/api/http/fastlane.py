@@ -42,6 +42,7 @@ class FastLaneProtocol(SlotProtocol):
     __slots__ = (
         "content_type",
         "head_bytes_bound",
+        "is_plain",
         "is_upgrade_ignored",
         "unparsed_bytes",
     )
@@ -54,6 +55,8 @@ class FastLaneProtocol(SlotProtocol):
         self.head_bytes_bound = 0
         self.is_upgrade_ignored = False
         self.content_type = b""
+        # The last request was hot and its headers asked nothing special of the transport.
+        self.is_plain = False
 
     # Input.
 
@@ -65,6 +68,10 @@ class FastLaneProtocol(SlotProtocol):
         if self.is_discarding:
             self.discard(size)
             return
+        is_fresh = self.phase == IDLE and not self.unparsed_bytes and edge.is_fast_lane_on
+        if is_fresh and not self.is_slow_pending and self.take_known(data):
+            return
+        self.is_plain = False
         self.unparsed_bytes = self.head_bytes_bound = self.unparsed_bytes + size
         self.is_feeding = True
         try:
@@ -75,12 +82,49 @@ class FastLaneProtocol(SlotProtocol):
             self.on_parser_error(error)
         finally:
             self.is_feeding = False
+        if is_fresh and self.is_plain:
+            edge.known_heads.learn(data, self.fields)
         if self.has_ready_slots:
             self.flush_slots()
         if self.unparsed_bytes > edge.head_bytes_max:
             self.refuse(head_too_large(edge.head_bytes_max))
         if len(self.slots) >= edge.pipelined_pause_count and self.parked_count == 0:
             self.pause_reading()
+
+    def take_known(self, data: bytes) -> bool:
+        """Handle a read that is one hot request whose headers were parsed before, byte for byte.
+
+        Cost: a client repeats its headers; looking them up whole saves the parser's calls back
+        into Python, a third of what a request costs here. Everything else goes to the parser.
+        """
+        edge = self.edge
+        known = edge.known_heads.find(data)
+        if known is None:
+            return False
+        target, fields, body_at = known
+        found = edge.exact_routes.get(target) or edge.routes.find(target)
+        if found is None:
+            return False
+        route, path, argument, query = found
+        body = data[body_at:]
+        slots = self.slots
+        if len(body) > route.body_bytes_max or slots or query:
+            return False
+        self.fields = fields
+        self.since_tick = edge.tick
+        exchange = FastExchange(self, path, argument, query)
+        exchange.body = body
+        slots.append(exchange)
+        self.is_feeding = True
+        try:
+            route.handler(exchange)
+        except Exception as error:  # noqa: BLE001 - reported, and answered with 500.
+            self.on_handler_error(exchange, error)
+        finally:
+            self.is_feeding = False
+        if self.has_ready_slots:
+            self.flush_slots()
+        return True
 
     def discard(self, size: int) -> None:
         """Throw away what a refused client still sends, within a limit."""
@@ -211,6 +255,7 @@ class FastLaneProtocol(SlotProtocol):
         exchange = self.exchange = FastExchange(self, path, argument, query)
         self.handler = route.handler
         exchange.closes = closes or not parser.should_keep_alive()
+        self.is_plain = not (is_special or exchange.closes)
         self.phase = BODY
         if self.is_continue_expected:
             if self.slots:
@@ -271,6 +316,7 @@ class FastLaneProtocol(SlotProtocol):
             self.is_discarding = True
         content_type = self.content_type
         if content_type != JSON_TYPE and exchange.body and not is_json(content_type):
+            self.is_plain = False
             exchange.reply(NOT_JSON.status, NOT_JSON.body())
             return
         handler = self.handler

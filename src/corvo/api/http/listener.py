@@ -87,7 +87,7 @@ class Listener:
         )
 
 
-async def start(  # noqa: PLR0913 - the composition root names every part once.
+async def start(
     host: str,
     port: int,
     application: ASGIApp,

@@ -1,0 +1,93 @@
+"""Composition: from an engine to the hot route table and the ASGI application.
+
+    surface = build(engine)
+    listener = await start(host, port, surface.application, surface.hot, report=...)
+
+Both hold the same handlers for the hot routes, so it does not matter which lane a request takes.
+Handler exceptions are not caught here: the transport answers them 500 INTERNAL_ERROR with a request
+id and hands them to its `report`, the same way in both lanes.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
+from starlette.routing import Router
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from corvo.api.hot import HotRoutes
+from corvo.api.http.exchange import Handler, Route
+from corvo.api.http.slowlane import hot_routes
+from corvo.api.routes.jobs import JobRoutes
+from corvo.api.routes.limits import LimitRoutes
+from corvo.api.routes.queues import QueueRoutes
+from corvo.api.routes.server import ServerRoutes
+from corvo.api.routing import Application, Table, starlette_routes
+from corvo.api.translate import Context
+from corvo.model import limits
+
+if TYPE_CHECKING:
+    from corvo.engine import Engine
+
+from starlette.exceptions import HTTPException
+
+_PREFIX = "/api/v1"
+
+
+class Surface(Struct, frozen=True):
+    """What a listener needs: the hot routes by pattern, and the application for everything."""
+
+    hot: Mapping[str, Route]
+    application: ASGIApp
+
+
+def build(
+    engine: "Engine",
+    *,
+    payload_bytes_max: int = limits.PAYLOAD_BYTES_MAX,
+    view_state: Callable[[], str] = lambda: "off",
+) -> Surface:
+    """Build the API of an engine."""
+    hot = hot_table(HotRoutes(engine, payload_bytes_max))
+    context = Context(engine.new_id, payload_bytes_max)
+    tables: tuple[Table, ...] = (
+        JobRoutes(engine, context).table(),
+        QueueRoutes(engine).table(),
+        LimitRoutes(engine).table(),
+        ServerRoutes(engine, view_state).table(),
+    )
+
+    def index() -> int:
+        return engine.index
+
+    routes = hot_routes(hot)
+    for table in tables:
+        routes += starlette_routes(table, index)
+    router = Router(routes, redirect_slashes=False, default=_no_route)
+    return Surface(hot, Application(router, index))
+
+
+def hot_table(handlers: HotRoutes) -> dict[str, Route]:
+    """The hot routes by pattern; only enqueue/batch takes large bodies."""
+    ordinary: dict[str, Handler] = {
+        "enqueue": handlers.enqueue,
+        "fetch": handlers.fetch,
+        "fetch/batch": handlers.fetch_batch,
+        "ack/batch": handlers.ack_batch,
+        "heartbeat": handlers.heartbeat,
+        "ack/{id}": handlers.ack,
+        "fail/{id}": handlers.fail,
+        "release/{id}": handlers.release,
+        "snooze/{id}": handlers.snooze,
+    }
+    table = {
+        f"{_PREFIX}/{pattern}": Route(handler, limits.BODY_BYTES_MAX)
+        for pattern, handler in ordinary.items()
+    }
+    batch = Route(handlers.enqueue_batch, limits.BATCH_BODY_BYTES_MAX)
+    table[f"{_PREFIX}/enqueue/batch"] = batch
+    return table
+
+
+async def _no_route(_scope: Scope, _receive: Receive, _send: Send) -> None:
+    raise HTTPException(404)

@@ -1,0 +1,93 @@
+"""Routes about the server itself: health, version, workers, cluster."""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final
+
+from corvo import __version__
+from corvo.api.routing import Answer, Call, Table, answer
+from corvo.api.values import maybe_instant
+
+if TYPE_CHECKING:
+    from corvo.engine import Engine
+
+API_VERSION: Final = "v1"
+FEATURES: Final = (
+    "aging",
+    "batches",
+    "chains",
+    "clone",
+    "dependencies",
+    "fetch_batch",
+    "groups",
+    "hold",
+    "idempotency",
+    "limits",
+    "release",
+    "snooze",
+    "strict",
+    "unique",
+    "why",
+)
+
+
+class ServerRoutes:
+    """What the server says about itself."""
+
+    def __init__(self, engine: "Engine", view_state: Callable[[], str]) -> None:
+        self._engine = engine
+        self._view_state = view_state
+
+    def table(self) -> Table:
+        """Paths, methods and operations. Probes are found without the prefix, too."""
+        return {
+            "/healthz": {"GET": self.health},
+            "/livez": {"GET": self.live},
+            "/api/v1/healthz": {"GET": self.health},
+            "/api/v1/livez": {"GET": self.live},
+            "/api/v1/info": {"GET": self.info},
+            "/api/v1/workers": {"GET": self.workers},
+            "/api/v1/cluster/status": {"GET": self.cluster_status},
+        }
+
+    async def health(self, _call: Call) -> Answer:
+        """`GET /healthz`: 503 while starting or draining. A view that is down is not unhealthy."""
+        is_ready = self._engine.is_serving
+        status = "ok" if is_ready else self._engine.phase
+        return answer({"status": status, "view": self._view_state()}, 200 if is_ready else 503)
+
+    async def live(self, _call: Call) -> Answer:
+        """`GET /livez`: the process answers."""
+        return answer({"status": "ok"})
+
+    async def info(self, _call: Call) -> Answer:
+        """`GET /info`."""
+        members = {
+            "server_version": __version__,
+            "api_version": API_VERSION,
+            "features": FEATURES,
+        }
+        return answer(members)
+
+    async def workers(self, call: Call) -> Answer:
+        """`GET /workers`: who fetched or sent a heartbeat lately."""
+        found = self._engine.workers.list(call.principal.ns)
+        return answer([_worker_members(worker) for worker in found])
+
+    async def cluster_status(self, _call: Call) -> Answer:
+        """`GET /cluster/status`: one node, its log, and the figures of its pipeline."""
+        return answer({"mode": "single"} | self._engine.status())
+
+
+def _worker_members(worker: Any) -> dict[str, Any]:
+    return {
+        "id": worker.id,
+        "hostname": worker.host or None,
+        "version": worker.version or None,
+        "queues": worker.queues,
+        "slots": worker.slots or None,
+        "jobs": worker.jobs_held,
+        "last_fetch_at": maybe_instant(worker.fetched_at_ms),
+        "last_heartbeat_at": maybe_instant(worker.beaten_at_ms),
+        "started_at": maybe_instant(worker.started_at_ms),
+        "status": worker.status,
+    }

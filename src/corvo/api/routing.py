@@ -1,0 +1,183 @@
+"""The slow lane's own routes: from an ASGI request to a call, from an answer to ASGI messages.
+
+One `Endpoint` serves all methods of a path, so that another method is answered 405 with an `Allow`
+that names all of them, and the first path that matches is the one that answers.
+"""
+
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, TypeVar
+from urllib.parse import parse_qsl
+
+from msgspec import Struct
+from starlette.exceptions import HTTPException
+from starlette.routing import Route
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from corvo.api import errors, render
+from corvo.api.decode import Reader
+from corvo.api.http.replies import JSON_TYPE, is_json
+from corvo.api.principal import principal_of
+from corvo.errors import CorvoError, RequestError
+from corvo.model import limits
+from corvo.model.outcome import Rejected
+from corvo.model.principal import Principal
+
+Shape = TypeVar("Shape", bound=Struct)
+
+
+class Answer(Struct, frozen=True):
+    """Status, JSON body, further header lines, and the index of what was written."""
+
+    status: int
+    body: bytes
+    extra: bytes = b""
+    index: int = 0  # 0: nothing was written; the answer carries the index the server has reached
+
+
+class Call:
+    """One request of the slow lane, its body complete."""
+
+    __slots__ = ("_scope", "body", "principal")
+
+    def __init__(self, scope: Scope, body: bytes) -> None:
+        self._scope = scope
+        self.body = body
+        self.principal: Principal = principal_of(scope)
+
+    @property
+    def argument(self) -> str:
+        """What stands in the path in place of the route's parameter."""
+        return str(next(iter(self._scope["path_params"].values()), ""))
+
+    def query(self, name: str) -> str | None:
+        """The last value of a query parameter."""
+        text = self._scope["query_string"].decode("latin-1")
+        return dict(parse_qsl(text, keep_blank_values=True)).get(name)
+
+    def read(self, reader: Reader[Shape]) -> Shape:
+        """Decode the body. Raises `RequestError`."""
+        return reader.read(self.body, self._scope["query_string"])
+
+
+Operation = Callable[[Call], Awaitable[Answer]]
+Table = Mapping[str, Mapping[str, Operation]]
+
+
+def answer(members: Any, status: int = 200) -> Answer:
+    """Answer with an object or an array."""
+    return Answer(status, render.encode(members))
+
+
+def written(members: dict[str, Any], index: int) -> Answer:
+    """Answer to a write: its index is in the body and in the header."""
+    return Answer(200, render.encode(members | {"index": index}), index=index)
+
+
+def refusal(rejected: Rejected, index: int) -> Answer:
+    """Answer with what the machine refused."""
+    return Answer(*errors.of_rejection(rejected), index=index)
+
+
+def not_found(what: str) -> RequestError:
+    """Say that the thing a path names does not exist."""
+    return RequestError(f"there is no such {what}", code="NOT_FOUND", status=404)
+
+
+class Endpoint:
+    """All methods of one path, as an ASGI application."""
+
+    def __init__(self, operations: Mapping[str, Operation], index: Callable[[], int]) -> None:
+        self._operations = dict(operations)
+        if "GET" in operations:
+            # The server sends the head of the answer only.
+            self._operations["HEAD"] = operations["GET"]
+        self._allowed = ", ".join(sorted(self._operations))
+        self._index = index
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one request."""
+        operation = self._operations.get(scope["method"])
+        if operation is None:
+            raise HTTPException(405, headers={"Allow": self._allowed})
+        try:
+            body = await _receive_body(scope, receive)
+            if body is None:
+                return
+            result = await operation(Call(scope, body))
+        except CorvoError as error:
+            result = Answer(*errors.of_error(error))
+        await send_answer(send, result, self._index())
+
+
+class Application:
+    """The ASGI application: routes, and JSON for what no route answers."""
+
+    def __init__(self, router: ASGIApp, index: Callable[[], int]) -> None:
+        self._router = router
+        self._index = index
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one request; an unexpected exception goes up to the transport's guard."""
+        # Starlette raises its refusals only inside an application; outside it answers plain text.
+        scope["app"] = self
+        try:
+            await self._router(scope, receive, send)
+        except HTTPException as error:
+            is_method = error.status_code == 405
+            code = "METHOD_NOT_ALLOWED" if is_method else "NOT_FOUND"
+            message = f"{scope['method']} is not a method of this route" if is_method else ""
+            if not is_method:
+                message = f"there is no route {scope['path']}"
+            headers = error.headers or {}
+            extra = b"".join(
+                b"%b: %b\r\n" % (name.lower().encode(), value.encode())
+                for name, value in headers.items()
+            )
+            body = errors.envelope(code, message)
+            result = Answer(errors.CODES[code].status, body, extra)
+            await send_answer(send, result, self._index())
+
+
+def starlette_routes(table: Table, index: Callable[[], int]) -> list[Route]:
+    """Make Starlette routes of a table; the order of the table is the order of matching."""
+    return [Route(path, Endpoint(operations, index)) for path, operations in table.items()]
+
+
+async def _receive_body(scope: Scope, receive: Receive) -> bytes | None:
+    """Read a whole body; None when the client left. The transport bounds it before we do."""
+    body = bytearray()
+    while True:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            return None
+        body += message.get("body", b"")
+        if len(body) > limits.BODY_BYTES_MAX:
+            text = f"the body exceeds {limits.BODY_BYTES_MAX} bytes"
+            raise RequestError(text, code="PAYLOAD_TOO_LARGE", status=413)
+        if not message.get("more_body", False):
+            break
+    if body and not is_json(_content_type(scope)):
+        raise RequestError("the body must be JSON", code="UNSUPPORTED_MEDIA_TYPE", status=415)
+    return bytes(body)
+
+
+def _content_type(scope: Scope) -> bytes:
+    for name, value in scope["headers"]:
+        if name == b"content-type":
+            return value
+    return b""
+
+
+async def send_answer(send: Send, result: Answer, index: int) -> None:
+    """Send an answer; `index` is what the server has reached."""
+    headers = [
+        (b"content-type", JSON_TYPE),
+        (b"content-length", b"%d" % len(result.body)),
+        (b"x-corvo-index", b"%d" % (result.index or index)),
+    ]
+    for line in result.extra.split(b"\r\n"):
+        name, colon, value = line.partition(b": ")
+        if colon:
+            headers.append((name, value))
+    await send({"type": "http.response.start", "status": result.status, "headers": headers})
+    await send({"type": "http.response.body", "body": result.body})

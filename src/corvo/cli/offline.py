@@ -1,0 +1,153 @@
+"""Commands that open a data directory while no server has it: fsck and wal.
+
+Safety: each of them holds the lock of the directory, so a server can neither be running on it nor
+start meanwhile. Only `wal repair` changes anything, and it keeps a copy of all it takes out.
+"""
+
+import contextlib
+import sys
+from collections.abc import Generator
+from pathlib import Path
+
+import click
+
+from corvo.cli.failure import EXIT_CORRUPT, EXIT_REFUSED
+from corvo.cli.output import print_json, print_table
+from corvo.errors import StorageError
+from corvo.machine import Machine
+from corvo.machine.audit import audit
+from corvo.replication import RealDisk, tool
+from corvo.server.layout import Layout
+from corvo.storage.rocks import RocksStore
+
+_data_dir = click.option(
+    "--data-dir",
+    default="data",
+    show_default=True,
+    envvar="CORVO_DATA_DIR",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="directory of a server that is not running",
+)
+_output = click.option("--output", type=click.Choice(["text", "json"]), default="text")
+
+
+@contextlib.contextmanager
+def _locked(data_dir: Path) -> Generator[Layout]:
+    layout = Layout(str(data_dir))
+    if not Path(layout.wal).is_dir() and not Path(layout.store).is_dir():
+        raise StorageError(
+            f"{data_dir} is not the data directory of a server",
+            code="CONFIG_INVALID",
+            hint="name it with --data-dir or CORVO_DATA_DIR",
+        )
+    disk = RealDisk()
+    lock = disk.lock(layout.lock)
+    try:
+        yield layout
+    finally:
+        disk.close(lock)
+
+
+@click.command()
+@_data_dir
+@_output
+def fsck(data_dir: Path, output: str) -> None:
+    """Check every invariant of the stored jobs, queues, limits and counters."""
+    with _locked(data_dir) as layout:
+        log = tool.verify(RealDisk(), layout.wal)
+        store = RocksStore(layout.store, is_read_only=True)
+        try:
+            index = Machine(store).index
+            violations = audit(store)
+        finally:
+            store.close()
+    behind = max(0, log.last_index - index)
+    if output == "json":
+        report = {"index": index, "entries_to_replay": behind, "violations": violations}
+        print_json({**report, "log_is_sound": log.is_sound})
+    else:
+        click.echo(f"store at entry {index}; {behind} more in the log, applied at the next start")
+        click.echo(f"log {'sound' if log.is_sound else 'DAMAGED: see corvo wal verify'}")
+        for violation in violations:
+            click.echo(f"violated: {violation}")
+        click.echo(f"{len(violations)} violations")
+    if violations:
+        sys.exit(EXIT_REFUSED)
+    if not log.is_sound:
+        sys.exit(EXIT_CORRUPT)
+
+
+@click.group()
+def wal() -> None:
+    """Look at the log of a server that is not running."""
+
+
+@wal.command()
+@_data_dir
+@_output
+def verify(data_dir: Path, output: str) -> None:
+    """Read the whole log and judge it as a start would, changing nothing."""
+    with _locked(data_dir) as layout:
+        report = tool.verify(RealDisk(), layout.wal)
+    if output == "json":
+        print_json({"is_sound": report.is_sound, "report": report})
+    else:
+        rows = [
+            [each.name, str(each.first_index), str(each.size_bytes)] for each in report.segments
+        ]
+        print_table(["segment", "first entry", "bytes"], rows)
+        click.echo(f"entries {report.first_index} to {report.last_index}")
+        for note in report.notes:
+            click.echo(f"note: {note}")
+        if report.cut is not None:
+            cut = report.cut
+            click.echo(f"torn tail: {cut.name} at offset {cut.offset}: {cut.reason}")
+        if report.damage is not None:
+            click.echo(f"DAMAGED: {report.damage.render()}")
+            click.echo(f"to keep what is before the damage: corvo wal repair --data-dir {data_dir}")
+        else:
+            click.echo("sound")
+    if not report.is_sound:
+        sys.exit(EXIT_CORRUPT)
+
+
+@wal.command()
+@_data_dir
+@_output
+@click.option("--limit", type=click.IntRange(min=1), help="print at most so many records")
+def dump(data_dir: Path, output: str, limit: int | None) -> None:
+    """Print the envelope of every readable record."""
+    with _locked(data_dir) as layout:
+        lines = tool.dump(RealDisk(), layout.wal, limit)
+        if output == "json":
+            print_json(list(lines))
+            return
+        for line in lines:
+            click.echo(
+                f"{line.segment} +{line.offset}  {line.kind:<9} index {line.index} "
+                f"term {line.term} sequence {line.sequence} commands {line.count} "
+                f"bytes {line.length} crc {line.crc:08x}"
+            )
+
+
+@wal.command()
+@_data_dir
+@_output
+@click.option("--yes", is_flag=True, help="do not ask")
+def repair(data_dir: Path, output: str, *, yes: bool) -> None:
+    """Cut the log to its longest good prefix; what is taken out is kept beside it."""
+    if not yes:
+        click.confirm(
+            "Entries after the damage leave the log, also answered ones. Go on?", abort=True
+        )
+    with _locked(data_dir) as layout:
+        report = tool.repair(RealDisk(), layout.wal)
+    if output == "json":
+        print_json(report)
+        return
+    for damage in report.damages:
+        click.echo(f"was damaged: {damage.render()}")
+    for name in report.set_aside:
+        click.echo(f"kept aside: {name}")
+    outcome = "repaired" if report.changed else "nothing to repair"
+    click.echo(f"{outcome}; the log ends at entry {report.last_index}")

@@ -1,0 +1,209 @@
+"""Builds every part once, in the order of dependencies, and takes them down in reverse.
+
+    lock ─▶ log ─▶ store ─▶ engine ─▶ api ─▶ listener ─▶ scheduler
+
+Nothing else in the program chooses between RocksDB and memory, files and memory, or system and
+virtual time.
+"""
+
+import asyncio
+from collections.abc import Callable
+from hashlib import blake2b
+from pathlib import Path
+
+import structlog
+from msgspec import Struct
+
+from corvo.api import app
+from corvo.api.http import listener
+from corvo.api.http.listener import Listener
+from corvo.engine import Engine, Options
+from corvo.engine.admission import Bounds
+from corvo.engine.collector import settle_collector
+from corvo.engine.engine import Hooks
+from corvo.errors import StorageError
+from corvo.machine.kv import Store
+from corvo.model.job import ACTIVE
+from corvo.replication import FsyncPolicy, LocalLog, MemoryDisk, RealDisk, make_sync
+from corvo.runtime.clock import SystemClock
+from corvo.runtime.tasks import Supervisor
+from corvo.runtime.telemetry import logger
+from corvo.scheduler import Ticker
+from corvo.server.config import Config
+from corvo.server.layout import Layout
+from corvo.server.pace import PacedSweeps
+from corvo.storage.memory import MemoryStore
+from corvo.storage.rocks import RocksStore
+
+EPHEMERAL_DIRECTORY = "memory"
+NAMESPACES = (0,)  # the default one; further ones come with keys
+
+Fatal = Callable[[BaseException], None]
+
+
+class Ground(Struct, frozen=True):
+    """What the engine stands on: a disk, the log and the store, and how to give the lock back."""
+
+    log: LocalLog
+    store: Store
+    unlock: Callable[[], None]
+    free_bytes: Callable[[], int] | None
+
+
+class Server:
+    """A running server: everything that has to be stopped, and the order to do it in."""
+
+    def __init__(
+        self, engine: Engine, edge: Listener, tasks: Supervisor, unlock: Callable[[], None]
+    ) -> None:
+        self.engine = engine
+        self.listener = edge
+        self.tasks = tasks
+        self._unlock = unlock
+
+    @property
+    def active_count(self) -> int:
+        """Jobs that a worker holds now."""
+        views = [view for ns in NAMESPACES for view in self.engine.read.queues(ns)]
+        return sum(view.record.counts[ACTIVE] for view in views)
+
+    async def close(self) -> None:
+        """Stop everything in reverse order; what was answered is on disk afterwards."""
+        await self.listener.close()
+        await self.tasks.stop()
+        await self.engine.close()
+        self._unlock()
+
+
+async def build(config: Config, fatal: Fatal) -> Server:
+    """Open the data, recover, listen and let time pass. Raises what the operator must see."""
+    telemetry = logger("server")
+    ground = _open_memory(config) if config.ephemeral else _open_files(config, fatal)
+    for note in ground.log.recovery.notes:
+        telemetry.warning("log recovered", note=note)
+    clock = SystemClock(on_step=lambda ms: telemetry.warning("the wall clock was set", step_ms=ms))
+    engine = Engine.open(
+        store=ground.store,
+        log=ground.log,
+        clock=clock,
+        hooks=_hooks(fatal, telemetry),
+        options=_options(config),
+        free_bytes=ground.free_bytes,
+        on_progress=lambda at, end: telemetry.info("replaying the log", entry=at, of=end),
+    )
+    _report_recovery(engine, telemetry)
+    settle_collector()
+    edge = await _listen(config, engine, telemetry)
+    engine.start()
+    tasks = Supervisor()
+    tasks.start("ticker", Ticker(PacedSweeps(engine, config.retention_interval)).run())
+    return Server(engine, edge, tasks, ground.unlock)
+
+
+def _open_files(config: Config, fatal: Fatal) -> Ground:
+    layout = Layout(config.data_dir)
+    disk = RealDisk()
+    try:
+        disk.make_directory(layout.directory)
+        lock = disk.lock(layout.lock)
+        disk.make_directory(layout.wal)
+    except OSError as error:
+        raise StorageError(
+            f"the data directory {layout.directory} can not be used: {error}",
+            hint="name another with --data-dir",
+        ) from error
+    try:
+        log = LocalLog.open(
+            disk,
+            layout.wal,
+            policy=FsyncPolicy.parse(config.fsync),
+            cluster_id=_cluster_id(config.cluster_name),
+            node_id=_node_id(config.node_id),
+            syncer=make_sync(asyncio.get_running_loop(), layout.wal),
+            on_failure=fatal,
+        )
+        store = RocksStore(str(Path(layout.store)))
+    except BaseException:
+        disk.close(lock)
+        raise
+    return Ground(log, store, lambda: disk.close(lock), log.free_bytes)
+
+
+def _open_memory(config: Config) -> Ground:
+    log = LocalLog.open(
+        MemoryDisk(),
+        EPHEMERAL_DIRECTORY,
+        policy=FsyncPolicy.off(),
+        cluster_id=_cluster_id(config.cluster_name),
+        node_id=_node_id(config.node_id),
+    )
+    return Ground(log, MemoryStore(), lambda: None, None)
+
+
+def _cluster_id(name: str) -> bytes:
+    """Format: the log keeps sixteen bytes; a name of any length becomes that."""
+    return blake2b(name.encode(), digest_size=16, person=b"corvo.cluster").digest()
+
+
+def _node_id(name: str) -> int:
+    """Format: the log keeps a number of 63 bits."""
+    digest = blake2b(name.encode(), digest_size=8, person=b"corvo.node").digest()
+    return int.from_bytes(digest, "big") >> 1
+
+
+def _options(config: Config) -> Options:
+    return Options(
+        bounds=Bounds(pending_max=config.max_pending),
+        fetch_inflight_max=config.max_fetch_inflight,
+        parked_max=config.parked_max,
+        entry_commands_max=config.batch_max,
+        retention_ms=config.retention,
+        events_keep_ms=config.events_retention,
+        events_keep_count=config.events_max,
+        disk_reserve_bytes=0 if config.ephemeral else config.disk_reserve,
+    )
+
+
+def _hooks(fatal: Fatal, telemetry: structlog.typing.FilteringBoundLogger) -> Hooks:
+    def reply_failed(error: BaseException) -> None:
+        telemetry.error("an answer could not be delivered", exc_info=error)
+
+    def fault(index: int, ordinal: int, traceback: str) -> None:
+        telemetry.error("a command failed inside the machine", index=index, ordinal=ordinal)
+        telemetry.error(traceback)
+
+    return Hooks(fatal=fatal, reply_failed=reply_failed, fault=fault)
+
+
+def _report_recovery(engine: Engine, telemetry: structlog.typing.FilteringBoundLogger) -> None:
+    found = engine.recovery
+    for note in found.notes:
+        telemetry.warning("recovered", note=note)
+    telemetry.info(
+        "recovered",
+        store_entry=found.store_index,
+        log_entry=found.log_index,
+        replayed_entries=found.replayed_entries,
+        replayed_commands=found.replayed_commands,
+        elapsed_ms=found.elapsed_ms,
+    )
+
+
+async def _listen(
+    config: Config, engine: Engine, telemetry: structlog.typing.FilteringBoundLogger
+) -> Listener:
+    surface = app.build(engine, payload_bytes_max=config.max_payload_size)
+    host, port = config.address
+
+    def report(error: BaseException, request_id: str) -> None:
+        telemetry.error("a request failed", request_id=request_id, exc_info=error)
+
+    try:
+        return await listener.start(host, port, surface.application, surface.hot, report=report)
+    except OSError as error:
+        await engine.close()
+        raise StorageError(
+            f"can not listen on {config.bind}: {error}",
+            code="ADDRESS_UNAVAILABLE",
+            hint="is another server running? choose another with --bind",
+        ) from error
