@@ -1,4 +1,4 @@
-"""Factories for records and commands: every field has a default, a test names only what it is about."""
+"""Factories for records and commands: a test names only the fields it is about."""
 
 from typing import Any
 

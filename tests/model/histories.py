@@ -7,6 +7,8 @@ tests of determinism and grouping hand in one with a fixed seed.
 from collections.abc import Callable
 from random import Random
 
+from msgspec import structs
+
 from corvo.model import command as c
 from corvo.model import job as j
 from corvo.model.queue import Rate, SettingsPatch
@@ -129,10 +131,7 @@ class Writer:
         on_failure = self.step() if self.maybe(50) else None
         on_exit = self.step() if self.maybe(50) else None
         chain = j.Chain(self.other_id(), steps, on_failure, on_exit)
-        return j.Spec(
-            **{name: getattr(spec, name) for name in spec.__struct_fields__ if name != "chain"},
-            chain=chain,
-        )  # noqa: E501
+        return structs.replace(spec, chain=chain)
 
     def step(self) -> j.Step:
         """Draw a step of a chain."""

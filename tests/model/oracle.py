@@ -2,8 +2,8 @@
 
 It is the specification written twice. Nothing is indexed, nothing is cached, order comes from
 `sorted`, counters are counted. What the specification leaves to the machine (the value of a token,
-which of several groups is next) is taken from the machine's answer after checking that it is allowed;
-everything else is predicted and compared.
+which of several groups is next) is taken from the machine's answer after checking that it is
+allowed; everything else is predicted and compared.
 
 Read `apply`, then `oracle_settle.py` (how jobs end) and `oracle_dispatch.py` (who is next).
 """

@@ -7,14 +7,7 @@ from corvo.model.job import ACTIVE, DEAD, END_OPEN
 from corvo.model.outcome import Claim, Fetched
 from corvo.model.queue import TOTAL_STARTED, Rate
 from tests.model.oracle_settle import document, release_lock_at_start, settle
-from tests.model.oracle_state import (
-    TOKEN,
-    Bucket,
-    ReferenceJob,
-    ReferenceQueue,
-    World,
-    lease_of,
-)
+from tests.model.oracle_state import TOKEN, Bucket, ReferenceJob, ReferenceQueue, World, lease_of
 
 
 @dataclass
@@ -73,8 +66,8 @@ def choices(
 ) -> tuple[list[ReferenceJob], bool]:
     """Return the jobs that may be next, and whether one of them must be.
 
-    `known` restricts the view to jobs there were before the command: a handler that an expiry met by
-    the fetch brings into being may be handed out by it, but need not.
+    `known` restricts the view to jobs there were before the command: a handler that an expiry met
+    by the fetch brings into being may be handed out by it, but need not.
 
     Tiers are compared across the listed queues, rotation decides among equals. One job is allowed
     unless a queue has groups: which group is next is a matter of fairness, judged over many claims.
@@ -147,7 +140,7 @@ def candidates_of(
 
 
 def rank(world: World, job: ReferenceJob) -> tuple[int, int, bytes]:
-    """Return what a job is ordered by within its queue, lowest first; equal ones may go either way."""
+    """Return what a job is ordered by within its queue; equal ones may go either way."""
     aging_ms = world.queues[job.queue].settings.aging_ms
     if aging_ms:
         return job.ready_ms + job.tier * aging_ms, 0, job.id

@@ -1,4 +1,4 @@
-"""What the reference queue remembers: plain dicts and lists, no index, nothing derived is stored."""
+"""What the reference queue remembers: plain dicts and lists, nothing derived is stored."""
 
 from dataclasses import dataclass, field
 
@@ -8,12 +8,12 @@ from corvo.model.outcome import Ended, Rejected
 from corvo.model.queue import DEFAULT_SETTINGS, Limit, Rate, Settings
 
 TOKEN = 1_000_000  # a token, in the millionths that buckets count
-ANSWER_IS_FREE = object()  # the specification does not fix this outcome; its effects are compared
+ANSWER_IS_FREE = object()  # the specification does not fix this outcome; effects are compared
 
 
 @dataclass
 class Bucket:
-    """A token bucket as it stood at `at_ms`; below zero after a job that cost more than the burst."""
+    """A token bucket as it stood at `at_ms`; in debt after a job dearer than the burst."""
 
     tokens: int
     at_ms: int

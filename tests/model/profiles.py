@@ -11,8 +11,8 @@ CHECKS_OFF = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filt
 
 settings.register_profile(
     "ci",
-    max_examples=60,
-    stateful_step_count=50,
+    max_examples=200,
+    stateful_step_count=80,
     deadline=None,
     suppress_health_check=CHECKS_OFF,
     print_blob=True,

@@ -1,8 +1,8 @@
 """Groups of a queue share it by weight.
 
-The oracle allows the head of any group; which one is next is judged here, by the bound of start-time
-fair queueing: over any stretch in which two groups both have work, what they got, divided by their
-weights, differs by at most one job of each.
+The oracle allows the head of any group; which one is next is judged here, by the bound of
+start-time fair queueing: over any stretch in which two groups both have work, what they got,
+divided by their weights, differs by at most one job of each.
 """
 
 from hypothesis import given
@@ -78,4 +78,5 @@ def test_tiers_stand_above_groups():
     pair = Pair()
     pair.step([make_enqueue(n, group="a") for n in range(4)])
     pair.step([make_enqueue(100 + n, group="b", tier=0) for n in range(4)])
-    assert ["b"] * 4 == [group for group, _ in claims_in_order(pair, 4, 2)]
+    served = [group for group, _ in claims_in_order(pair, 4, 2)]
+    assert served == ["b"] * 4

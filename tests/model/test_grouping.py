@@ -1,7 +1,7 @@
 """How commands are grouped into one commit changes nothing but the number of commits.
 
-`apply_stepwise` commits and forgets all caches after every command of the entry. Byte for byte the same
-store, the same outcomes and the same events must come out.
+`apply_stepwise` commits and forgets all caches after every command of the entry. Byte for byte the
+same store, the same outcomes and the same events must come out.
 """
 
 from random import Random

@@ -1,8 +1,9 @@
 """A command that makes the machine raise spoils only itself.
 
-It is already in the log, so every restart and every replica will meet it again: it must be refused the
-same way everywhere, leave no trace but an event, and not disturb its neighbours. Faults are injected
-into any line of the machine's rules while the chosen command runs, half-done edits included.
+It is already in the log, so every restart and every replica will meet it again: it must be refused
+the same way everywhere, leave no trace but an event, and not disturb its neighbours. Faults are
+injected into any line of the machine's rules while the chosen command runs, half-done edits
+included.
 """
 
 import copy
@@ -44,7 +45,7 @@ class Sabotage:
         self.lines_seen = 0
         self.depth = 0
 
-    def trace(self, frame: FrameType, event: str, _: Any) -> Any:
+    def trace(self, frame: FrameType, _event: str, _: Any) -> Any:
         """Follow every call into the rules."""
         if not frame.f_code.co_filename.startswith(RULES):
             return None
@@ -53,7 +54,7 @@ class Sabotage:
             return self.trace_lines
         return None
 
-    def trace_lines(self, frame: FrameType, event: str, _: Any) -> Any:
+    def trace_lines(self, _frame: FrameType, event: str, _: Any) -> Any:
         """Count lines while the victim runs; raise at the chosen one."""
         if event == "return":
             self.depth -= 1

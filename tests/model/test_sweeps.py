@@ -95,7 +95,7 @@ def test_an_idle_machine_has_nothing_due():
 
 @pytest.mark.parametrize("seed", range(8))
 def test_claimable_is_a_bound_and_names_the_next_instant(seed: int):
-    """A parked fetch is woken in time: before `next_at` nothing can be claimed from a bound of 0."""
+    """A parked fetch is woken in time: before `next_at` a bound of zero stays one."""
     chance = Random(2_000 + seed)
     pair = Pair()
     writer = Writer(pair.oracle.world, chance)

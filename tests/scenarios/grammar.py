@@ -113,13 +113,13 @@ class Reader:
 
     def spec(self, line: Line, name: str, queue: str) -> j.Spec:
         """Build a job from the options of its line."""
-        payload = line.options.get("payload", '{"n":%s}' % name)
+        payload = line.options.get("payload", f'{{"n":{name}}}')
         scheduled_ms = (
             line.now_ms + parse_duration(line.options["in"]) if "in" in line.options else 0
         )
         limits = line.options.get("limits", "")
         depends = line.options.get("depends", "")
-        spec = j.Spec(
+        return j.Spec(
             id=self.job(name),
             ns=0,
             queue=queue,
@@ -143,7 +143,6 @@ class Reader:
             chain=self.chain(line, queue),
             hold=self.hold(line),
         )
-        return spec
 
     def retry(self, line: Line) -> r.RetryPolicy:
         """Read `attempts`, `backoff`, `base`."""
@@ -321,18 +320,18 @@ VERBS: dict[str, Callable[[Reader, Line], c.Command]] = {
     "hold": hold,
     "approve": lambda s, x: c.ApproveJob(0, s.job(x.words[0]), x.take("by")),
     "reject": lambda s, x: c.RejectJob(0, s.job(x.words[0]), x.take("by"), x.take("reason")),
-    "pause": lambda s, x: c.PauseQueue(0, x.words[0]),
-    "resume": lambda s, x: c.ResumeQueue(0, x.words[0]),
-    "drain": lambda s, x: c.DrainQueue(0, x.words[0]),
+    "pause": lambda _, x: c.PauseQueue(0, x.words[0]),
+    "resume": lambda _, x: c.ResumeQueue(0, x.words[0]),
+    "drain": lambda _, x: c.DrainQueue(0, x.words[0]),
     "clear": lambda s, x: c.ClearQueue(0, x.words[0], s.other(f"clear-{x.words[0]}")),
     "delete-queue": lambda s, x: c.DeleteQueue(0, x.words[0], s.other(f"drop-{x.words[0]}")),
     "set": lambda s, x: c.ConfigureQueue(0, x.words[0], parse_settings(x), s.other("set")),
     "limit": limit,
-    "drop-limit": lambda s, x: c.DeleteLimit(0, x.words[0]),
-    "promote": lambda s, x: c.PromoteJobs(int(x.take("limit", "500"))),
-    "reclaim": lambda s, x: c.ReclaimLeases(int(x.take("limit", "500"))),
-    "deadlines": lambda s, x: c.FireDeadlines(int(x.take("limit", "500"))),
-    "purge": lambda s, x: c.PurgeSettled(x.take_ms("retention", 604_800_000)),
-    "trim": lambda s, x: c.TrimEvents(keep_ms=x.take_ms("keep", 604_800_000)),
-    "step": lambda s, x: c.StepOperations(int(x.take("limit", "500"))),
+    "drop-limit": lambda _, x: c.DeleteLimit(0, x.words[0]),
+    "promote": lambda _, x: c.PromoteJobs(int(x.take("limit", "500"))),
+    "reclaim": lambda _, x: c.ReclaimLeases(int(x.take("limit", "500"))),
+    "deadlines": lambda _, x: c.FireDeadlines(int(x.take("limit", "500"))),
+    "purge": lambda _, x: c.PurgeSettled(x.take_ms("retention", 604_800_000)),
+    "trim": lambda _, x: c.TrimEvents(keep_ms=x.take_ms("keep", 604_800_000)),
+    "step": lambda _, x: c.StepOperations(int(x.take("limit", "500"))),
 }

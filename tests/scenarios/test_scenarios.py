@@ -22,7 +22,7 @@ SCENARIOS = sorted(FOLDER.glob("*.txt"))
 
 @pytest.mark.parametrize("path", SCENARIOS, ids=lambda path: path.stem)
 def test_scenario(path: Path, request: pytest.FixtureRequest):
-    """The machine answers as written, its audit stays clean, and a replay ends in the same state."""
+    """The machine answers as written, its audit stays clean, a replay ends in the same state."""
     text = path.read_text()
     said = Conversation().hold(text)
     if request.config.getoption("--rewrite", default=False):

@@ -16,7 +16,7 @@ from tests.model.oracle_state import World
 
 @pytest.mark.parametrize("seed", range(20))
 def test_entries_round_trip(seed: int):
-    """The proposer applies the objects it encoded, a replay applies the decoded ones: same values."""
+    """The proposer applies the objects it encoded, a replay the decoded ones: same values."""
     world = World(now_ms=START_MS)
     writer = Writer(world, Random(seed))
     entry = c.Entry(1, START_MS, [writer.anything() for _ in range(50)])

@@ -1,5 +1,7 @@
 """Encodings that sort as what they encode."""
 
+from collections.abc import Callable
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -15,7 +17,9 @@ from corvo.keys import order
         (order.pack_u64, order.unpack_u64, 64),
     ],
 )
-def test_integers_round_trip_and_sort_as_numbers(pack, unpack, bits: int):
+def test_integers_round_trip_and_sort_as_numbers(
+    pack: Callable[[int], bytes], unpack: Callable[[bytes], tuple[int]], bits: int
+):
     """Bytes of unsigned integers sort as the integers do."""
     edges = sorted({0, 1, 255, 256, (1 << bits) - 1, 1 << bits - 1, (1 << bits - 1) - 1})
     assert edges == [unpack(pack(number))[0] for number in edges]

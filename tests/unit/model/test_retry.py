@@ -40,7 +40,7 @@ def test_the_defaults_are_five_seconds_doubling_to_ten_minutes():
 
 @given(POLICIES, st.binary(min_size=16, max_size=16), st.integers(1, 1_000))
 def test_delay_is_an_integer_within_bounds(policy: RetryPolicy, job_id: bytes, attempt: int):
-    """No policy yields a negative delay, a delay past its maximum, or a number that is not whole."""
+    """No policy yields a negative delay, one past its maximum, or one that is not whole."""
     delay_ms = backoff_ms(policy, job_id, attempt)
     assert isinstance(delay_ms, int)
     assert 0 <= delay_ms <= policy.max_ms
