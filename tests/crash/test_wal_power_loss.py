@@ -304,7 +304,7 @@ def test_hard_state_and_replaced_suffix_survive_power_loss_at_every_operation() 
     def script(disk: MemoryDisk, done: list[int]) -> None:
         log = open_log(disk)
         append_synced(log, 100, 100, 100)
-        wal = log._wal  # noqa: SLF001 - the raft log will stand where LocalLog stands
+        wal = log._wal
         entries = [Draft(Kind.NORMAL, payload(index, 700), index, 2) for index in (2, 3)]
         wal.save_hard_state(HardState(2, 9, 1), entries)
         wal.sync_blocking()

@@ -1,6 +1,7 @@
 """Machine and reference queue side by side: apply to both, compare all that can be seen."""
 
 from collections import Counter
+from itertools import pairwise
 
 from corvo.keys import space
 from corvo.keys.codec import encode_entry
@@ -29,7 +30,7 @@ class Pair:
         self.store = MemoryStore()
         self.machine = Machine(self.store)
         self.oracle = Oracle()
-        self.oracle.begin(0, START_MS, [])
+        self.oracle.begin(0, START_MS)
         self.log: list[bytes] = []
         self.states: dict[bytes, int] = {}
 
@@ -45,15 +46,15 @@ class Pair:
         entry = Entry(MACHINE_VERSION, now_ms, commands)
         raw = encode_entry(entry)
         self.log.append(raw)
+        before = self.store.copy()
         applied = self.machine.apply(index, raw, entry)
         problems = [f"command {x.ordinal} raised:\n{x.trace}" for x in applied.faults]
         assert not problems, "\n".join(problems)
-        events = [] if applied.events is None else applied.events.events
-        expired = [event.job for event in events if event.type == e.EXPIRED]
-        self.oracle.begin(index, now_ms, expired)
+        events = split_events(before, index, entry, applied.events)
+        self.oracle.begin(index, now_ms)
         assert len(applied.outcomes) == len(commands)
         for position, command in enumerate(commands):
-            found = self.oracle.apply(command, applied.outcomes[position])
+            found = self.oracle.apply(command, applied.outcomes[position], events[position])
             problems += [f"command {position} {command!r}:\n    {text}" for text in found]
             if found:
                 break
@@ -151,6 +152,26 @@ class Pair:
                 state = j.STATE_NAMES[job.state]
                 problems.append(f"{job.id.hex()} is {state}, its events in this entry: {names}")
         return problems
+
+
+def split_events(
+    before: MemoryStore, index: int, entry: Entry, block: e.EventBlock | None
+) -> list[list[e.Event]]:
+    """Tell which events belong to which command, by applying the entry cut short.
+
+    Only a fetch that met an expired job makes it matter; the others get the whole block.
+    """
+    events = [] if block is None else block.events
+    count = len(entry.commands)
+    if count == 1 or all(event.type != e.EXPIRED for event in events):
+        return [events] * count
+    ends = [0]
+    for length in range(1, count):
+        cut = Entry(entry.version, entry.now_ms, entry.commands[:length])
+        applied = Machine(before.copy()).apply(index, encode_entry(cut), cut)
+        ends.append(0 if applied.events is None else len(applied.events.events))
+    ends.append(len(events))
+    return [events[start:until] for start, until in pairwise(ends)]
 
 
 STATE_AFTER = {

@@ -82,9 +82,7 @@ class Writer:
         if self.maybe(20):
             fields["expire_after_ms"] = self.chance.choice((1, 2_000, 40_000))
         fields |= self.gating() | self.relations()
-        spec = j.Spec(
-            id=job_id, ns=self.world.ns, queue=self.queue(), payload=b'{"n":1}', **fields
-        )
+        spec = j.Spec(id=job_id, ns=self.world.ns, queue=self.queue(), payload=b'{"n":1}', **fields)
         if self.maybe(10):
             spec = self.with_chain(spec)
         self.fresh.append(job_id)
@@ -131,7 +129,10 @@ class Writer:
         on_failure = self.step() if self.maybe(50) else None
         on_exit = self.step() if self.maybe(50) else None
         chain = j.Chain(self.other_id(), steps, on_failure, on_exit)
-        return j.Spec(**{name: getattr(spec, name) for name in spec.__struct_fields__ if name != "chain"}, chain=chain)  # noqa: E501
+        return j.Spec(
+            **{name: getattr(spec, name) for name in spec.__struct_fields__ if name != "chain"},
+            chain=chain,
+        )  # noqa: E501
 
     def step(self) -> j.Step:
         """Draw a step of a chain."""

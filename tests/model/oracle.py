@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 from corvo.model import command as c
+from corvo.model import event as e
 from corvo.model import outcome as o
 from tests.model import oracle_dispatch as dispatch
 from tests.model import oracle_operate as operate
@@ -57,20 +58,30 @@ HANDLERS: dict[type[Any], Callable[[World, Any], object]] = {
 }
 
 
+SWEEPS = (c.StepOperations, c.FireDeadlines, c.ReclaimLeases, c.PromoteJobs)
+
+
 class Oracle:
     """The reference queue of one namespace."""
 
     def __init__(self, ns: int = 0) -> None:
         self.world = World(ns)
 
-    def begin(self, index: int, now_ms: int, expired: list[bytes]) -> None:
-        """Start an entry; `expired` are the jobs its events say ran out of time, in order."""
+    def begin(self, index: int, now_ms: int) -> None:
+        """Start an entry."""
         assert now_ms >= self.world.now_ms
-        self.world.expired = expired
         self.world.index, self.world.now_ms = index, now_ms
 
-    def apply(self, command: c.Command, given: o.Outcome) -> list[str]:
-        """Do one command; return how the machine's answer differs from the right one."""
+    def apply(self, command: c.Command, given: o.Outcome, events: list[e.Event]) -> list[str]:
+        """Do one command; return how the machine's answer differs from the right one.
+
+        Its events say which expired jobs a fetch met, and before which claim.
+        """
+        numbered = list(enumerate(events))
+        self.world.starts = [n for n, event in numbered if event.type == e.STARTED]
+        self.world.expired = [(n, event.job) for n, event in numbered if event.type == e.EXPIRED]
+        self.world.draw_order()
+        self.world.is_sweeping = isinstance(command, SWEEPS)
         try:
             if isinstance(command, c.FetchJobs):
                 assert isinstance(given, o.Fetched), given
@@ -78,6 +89,7 @@ class Oracle:
             expected = HANDLERS[type(command)](self.world, command)
         finally:
             spread(self.world)
+            self.world.is_sweeping = False
         return [] if expected is ANSWER_IS_FREE else differences(expected, given)
 
 

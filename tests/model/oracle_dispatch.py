@@ -16,6 +16,7 @@ from tests.model.oracle_state import (
     lease_of,
 )
 
+
 @dataclass
 class Offer:
     """What a queue may hand out next: one of `jobs`; perhaps nothing unless it is sure."""
@@ -28,9 +29,12 @@ class Offer:
 def fetch(world: World, command: FetchJobs, given: Fetched) -> list[str]:
     """Follow the machine claim by claim; return what it did that the rules do not allow."""
     rotation = command.rotation
+    known = set(world.jobs)
     for claim in given.claims:
         expire_heads(world, command)
-        allowed, _ = choices(world, command, rotation)
+        world.starts.pop(0)
+        allowed = choices(world, command, rotation)[0]
+        allowed += choices(world, command, rotation, known)[0]
         if claim.spec.id not in {job.id for job in allowed}:
             names = [job.id.hex() for job in allowed]
             return [f"claimed {claim.spec.id.hex()} of {claim.queue}; allowed: {names}"]
@@ -42,25 +46,35 @@ def fetch(world: World, command: FetchJobs, given: Fetched) -> list[str]:
         return [f"{len(given.claims)} claims, {command.count} asked"]
     if len(given.claims) < command.count:
         expire_heads(world, command)
-        allowed, is_sure = choices(world, command, rotation)
+        allowed, is_sure = choices(world, command, rotation, known)
         if is_sure and not given.more:
             return [f"not handed out: {[job.id.hex() for job in allowed]}"]
     return []
 
 
 def expire_heads(world: World, command: FetchJobs) -> None:
-    """A fetch that meets a job whose time is over ends it; which ones it met, its events say."""
-    for job_id in list(world.expired):
-        job = world.jobs.get(job_id)
+    """A fetch that meets a job whose time is over ends it; which ones it met, its events say.
+
+    Only what the events put before the next claim counts.
+    """
+    until = world.starts[0] if world.starts else 1 << 60
+    for item in list(world.expired):
+        position, job_id = item
+        job = world.jobs.get(job_id) if position < until else None
         if job is None or job.queue not in command.queues:
             continue
         if job.is_ready and job.is_expired(world.now_ms):
-            world.expired.remove(job_id)
+            world.expired.remove(item)
             settle(world, job, DEAD, reason="expired")
 
 
-def choices(world: World, command: FetchJobs, rotation: int) -> tuple[list[ReferenceJob], bool]:
+def choices(
+    world: World, command: FetchJobs, rotation: int, known: set[bytes] | None = None
+) -> tuple[list[ReferenceJob], bool]:
     """Return the jobs that may be next, and whether one of them must be.
+
+    `known` restricts the view to jobs there were before the command: a handler that an expiry met by
+    the fetch brings into being may be handed out by it, but need not.
 
     Tiers are compared across the listed queues, rotation decides among equals. One job is allowed
     unless a queue has groups: which group is next is a matter of fairness, judged over many claims.
@@ -68,7 +82,7 @@ def choices(world: World, command: FetchJobs, rotation: int) -> tuple[list[Refer
     names = [name for name in dict.fromkeys(command.queues) if name in world.queues]
     offers: list[Offer] = []
     for position, name in enumerate(names):
-        offer = offer_of(world, name)
+        offer = offer_of(world, name, known)
         offer.distance = (position - rotation) % len(names)
         offers.append(offer)
     allowed: list[ReferenceJob] = []
@@ -85,18 +99,23 @@ def may_be_behind(offer: Offer, key: tuple[int, int]) -> bool:
     return not offer.is_sure or any((job.tier, offer.distance) > key for job in offer.jobs)
 
 
-def offer_of(world: World, name: str) -> Offer:
+def offer_of(world: World, name: str, known: set[bytes] | None = None) -> Offer:
     """Return what a queue may hand out next."""
     queue = world.queues[name]
-    heads = runnable_heads(world, name)
+    heads = runnable_heads(world, name, known)
     if queue.is_reindexing:
         return Offer(heads, is_sure=False)
-    groups: dict[str, ReferenceJob] = {}
-    for job in sorted(heads, key=lambda job: rank(world, job)):
-        groups.setdefault(job.spec.group, job)
-    best = list(groups.values())
-    if not queue.settings.aging_ms:
-        best = [job for job in best if job.tier == min(x.tier for x in best)]
+    groups: dict[str, list[ReferenceJob]] = {}
+    for job in heads:
+        groups.setdefault(job.spec.group, []).append(job)
+    best: list[ReferenceJob] = []
+    tiers: list[int] = []
+    for members in groups.values():
+        candidates = candidates_of(world, members, is_alone=len(groups) == 1)
+        best += candidates
+        tiers += [job.tier for job in candidates if len(groups) == 1 or not is_gated(job)]
+    if not queue.settings.aging_ms and tiers:
+        best = [job for job in best if job.tier <= min(tiers)]
     rate = queue.settings.rate
     if rate is None:
         return Offer(best, is_sure=bool(best))
@@ -105,26 +124,53 @@ def offer_of(world: World, name: str) -> Offer:
     return Offer(paid, is_sure=bool(paid) and len(paid) == len(best))
 
 
+def is_gated(job: ReferenceJob) -> bool:
+    """Whether a job shares limits with others."""
+    return bool(job.spec.limit_key or job.spec.limits)
+
+
+def candidates_of(
+    world: World, members: list[ReferenceJob], *, is_alone: bool
+) -> list[ReferenceJob]:
+    """Return the jobs of a group that may be its next.
+
+    The best one; but where groups compete for room behind one gate, the room may be promised to a
+    lane of another group when the turn comes to this one, which then goes on with its next lane.
+    """
+    found: list[ReferenceJob] = []
+    for job in sorted(members, key=lambda job: rank(world, job)):
+        is_equal = bool(found) and rank(world, job)[:2] == rank(world, found[-1])[:2]
+        if found and not is_equal and (is_alone or not all(is_gated(x) for x in found)):
+            break
+        found.append(job)
+    return found
+
+
 def rank(world: World, job: ReferenceJob) -> tuple[int, int, bytes]:
-    """Return what a job is ordered by within its queue, lowest first."""
+    """Return what a job is ordered by within its queue, lowest first; equal ones may go either way."""
     aging_ms = world.queues[job.queue].settings.aging_ms
     if aging_ms:
         return job.ready_ms + job.tier * aging_ms, 0, job.id
     return job.tier, job.order, job.id
 
 
-def runnable_heads(world: World, name: str) -> list[ReferenceJob]:
+def runnable_heads(world: World, name: str, known: set[bytes] | None = None) -> list[ReferenceJob]:
     """Return the first job of every lane of a queue that no gate stops."""
     queue = world.queues[name]
     most = queue.settings.max_concurrency
     if queue.paused or (most and world.active(name) >= most):
         return []
-    lanes: dict[object, ReferenceJob] = {}
+    lanes: dict[object, list[ReferenceJob]] = {}
     ready = [job for job in world.jobs.values() if job.queue == name and job.is_ready]
     ready = [job for job in ready if not job.is_expired(world.now_ms)]
-    for job in sorted(ready, key=lambda job: rank(world, job)):
-        lanes.setdefault(job.id if queue.is_reindexing else job.lane, job)
-    return [job for job in lanes.values() if passes_gates(world, queue, job)]
+    ready = [job for job in ready if known is None or job.id in known]
+    for job in ready:
+        lanes.setdefault(job.id if queue.is_reindexing else job.lane, []).append(job)
+    heads: list[ReferenceJob] = []
+    for jobs in lanes.values():
+        first = min(rank(world, job) for job in jobs)
+        heads += [job for job in jobs if rank(world, job)[:-1] == first[:-1]]
+    return [job for job in heads if passes_gates(world, queue, job)]
 
 
 def passes_gates(world: World, queue: ReferenceQueue, job: ReferenceJob) -> bool:

@@ -10,7 +10,6 @@ from tests.model import oracle_settle as ending
 from tests.model.oracle_state import ReferenceBatch, World, refuse
 
 
-
 def remembered(world: World, asked: c.Idempotency | None) -> o.Outcome | None:
     """Return the answer to an idempotent call seen before, or the refusal of a changed one."""
     if asked is None or asked.key not in world.remembered:

@@ -145,6 +145,7 @@ class World:
     now_ms: int = 0
     index: int = 0
     orders: int = 0
+    is_sweeping: bool = False  # the order in which a sweep ends jobs is the machine's business
     jobs: dict[bytes, ReferenceJob] = field(default_factory=dict[bytes, ReferenceJob])
     queues: dict[str, ReferenceQueue] = field(default_factory=dict[str, ReferenceQueue])
     limits: dict[str, Limit] = field(default_factory=dict[str, Limit])
@@ -157,12 +158,14 @@ class World:
         default_factory=dict[str, tuple[bytes, int, object]]
     )
     chains: dict[bytes, Spec] = field(default_factory=dict[bytes, Spec])  # first job of each
-    expired: list[bytes] = field(default_factory=list[bytes])  # by events of this entry
+    # What the events of the current command say: where claims and expiries happened.
+    starts: list[int] = field(default_factory=list[int])
+    expired: list[tuple[int, bytes]] = field(default_factory=list[tuple[int, bytes]])
     cascade: list[tuple[bytes, bool]] = field(default_factory=list[tuple[bytes, bool]])
 
     def draw_order(self) -> int:
-        """Return the next place in line."""
-        self.orders += 1
+        """Return the next place in line; jobs made by one sweep share a place."""
+        self.orders += not self.is_sweeping
         return self.orders
 
     def queue(self, name: str) -> ReferenceQueue:

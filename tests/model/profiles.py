@@ -1,6 +1,6 @@
 """How much Hypothesis may try: `ci` fits the suite, `long` is for a soak.
 
-    CORVO_PROFILE=long python -m pytest tests/model
+CORVO_PROFILE=long python -m pytest tests/model
 """
 
 import os

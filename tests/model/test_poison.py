@@ -125,12 +125,11 @@ def check_poisoned(pair: Pair, commands: list[c.Command], position: int, line: i
     assert applied.events is not None
     events = applied.events.events
     assert sum(event.type == e.MACHINE_FAULT for event in events) == 1
-    expired = [event.job for event in events if event.type == e.EXPIRED]
-    trial.oracle.begin(index, now_ms, expired)
+    trial.oracle.begin(index, now_ms)
     problems: list[str] = []
     for other, command in enumerate(commands):
         if other != position:
-            problems += trial.oracle.apply(command, applied.outcomes[other])
+            problems += trial.oracle.apply(command, applied.outcomes[other], events)
     assert (problems or trial.compare()) == []
     with sabotaged(commands[position], line):
         twin.machine.apply(index, raw, entry)

@@ -83,5 +83,3 @@ class Conversation:
         for index, raw in enumerate(self.log, start=1):
             machine.apply(index, raw, decode_entry(raw))
         assert digest(store) == digest(self.store)
-
-

@@ -107,7 +107,9 @@ class Reader:
     def spec(self, line: Line, name: str, queue: str) -> j.Spec:
         """Build a job from the options of its line."""
         payload = line.options.get("payload", '{"n":%s}' % name)
-        scheduled_ms = line.now_ms + parse_duration(line.options["in"]) if "in" in line.options else 0
+        scheduled_ms = (
+            line.now_ms + parse_duration(line.options["in"]) if "in" in line.options else 0
+        )
         limits = line.options.get("limits", "")
         depends = line.options.get("depends", "")
         spec = j.Spec(
@@ -124,7 +126,9 @@ class Reader:
             limit_key=line.options.get("key", ""),
             limits=tuple(limits.split(",")) if limits else (),
             cost=int(line.options.get("cost", "1")),
-            checkpoint=line.options["checkpoint"].encode() if "checkpoint" in line.options else None,
+            checkpoint=line.options["checkpoint"].encode()
+            if "checkpoint" in line.options
+            else None,
             depends_on=tuple(self.job(x) for x in depends.split(",")) if depends else (),
             on_dependency_failure=j.DEPENDENCY_POLICY_NAMES.index(
                 line.options.get("on_dependency_failure", "fail")
@@ -306,9 +310,7 @@ VERBS: dict[str, Callable[[Reader, Line], c.Command]] = {
     "requeue": lambda s, x: c.RequeueJob(0, s.job(x.words[0])),
     "move": move,
     "delete": lambda s, x: c.DeleteJob(0, s.job(x.words[0])),
-    "priority": lambda s, x: c.ChangePriority(
-        0, s.job(x.words[0]), j.TIER_NAMES.index(x.words[1])
-    ),
+    "priority": lambda s, x: c.ChangePriority(0, s.job(x.words[0]), j.TIER_NAMES.index(x.words[1])),
     "hold": hold,
     "approve": lambda s, x: c.ApproveJob(0, s.job(x.words[0]), x.take("by")),
     "reject": lambda s, x: c.RejectJob(0, s.job(x.words[0]), x.take("by"), x.take("reason")),

@@ -60,7 +60,9 @@ class Renderer:
                 later = f", next {self.at(outcome.next_ms)}" if outcome.next_ms else ""
                 return f"{STATES[outcome.state]}{later}, {outcome.attempts_remaining} left"
             case o.Beaten():
-                until = f" until {self.at(outcome.lease_until_ms)}" if outcome.lease_until_ms else ""
+                until = (
+                    f" until {self.at(outcome.lease_until_ms)}" if outcome.lease_until_ms else ""
+                )
                 return f"{o.BEAT_NAMES[outcome.status]}{until}"
             case o.JobChanged():
                 return f"{outcome.status}: {STATES[outcome.state]}"

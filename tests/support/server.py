@@ -20,10 +20,10 @@ from corvo.engine.engine import Hooks
 from corvo.machine.audit import audit
 from corvo.machine.kv import Store
 from corvo.replication import FsyncPolicy, LocalLog, MemoryDisk
-from corvo.replication.sync import InlineSync
 from corvo.runtime.clock import Clock, SystemClock, VirtualClock
 from corvo.scheduler.ticker import Ticker
 from corvo.storage.memory import MemoryStore
+from tests.support.rig import HeldSync
 
 LANES = ("fast", "slow")
 START_MS = 1_700_000_000_000
@@ -52,15 +52,23 @@ class Server:
     """One running server and a client of it."""
 
     def __init__(
-        self, *, lane: str, clock: Clock | None = None, options: Options | None = None
+        self,
+        *,
+        lane: str,
+        clock: Clock | None = None,
+        options: Options | None = None,
+        segment_bytes: int = 1 << 20,
     ) -> None:
         self.lane = lane
         self.clock = clock if clock is not None else VirtualClock(START_MS)
         self.options = options
+        self.segment_bytes = segment_bytes
         self.reports: list[tuple[BaseException, str]] = []
         self.failures: list[BaseException] = []
         self.faults: list[str] = []
         self.store: Store = MemoryStore()
+        self.disk = MemoryDisk()
+        self.syncer = HeldSync(self.disk)
         self.engine: Engine
         self.listener: Listener
         self.port = 0
@@ -76,15 +84,14 @@ class Server:
         self.run(self._start)
 
     async def _start(self) -> None:
-        disk = MemoryDisk()
         log = LocalLog.open(
-            disk,
+            self.disk,
             "data/wal",
             policy=FsyncPolicy.parse("always"),
             cluster_id=bytes(16),
             node_id=1,
-            segment_bytes=1 << 24,
-            syncer=InlineSync(disk),
+            segment_bytes=self.segment_bytes,
+            syncer=self.syncer,
             on_failure=self.failures.append,
         )
         hooks = Hooks(
@@ -104,7 +111,8 @@ class Server:
             surface.application,
             surface.hot,
             report=lambda error, request_id: self.reports.append((error, request_id)),
-            limits=Limits(),
+            # Clients that leave are noticed at once, so that a test need not wait for it.
+            limits=Limits(half_close_ms=20, sweep_ms=20),
             is_fast_lane_on=self.lane == "fast",
         )
         self.port = self.listener.port
@@ -141,6 +149,32 @@ class Server:
                 pass
 
         self.run(tick)
+
+    def hold_disk(self) -> None:
+        """Let no sync return until `free_disk`."""
+
+        async def hold() -> None:
+            self.syncer.is_held = True
+
+        self.run(hold)
+
+    def free_disk(self) -> None:
+        """Let every sync return again."""
+
+        async def free() -> None:
+            self.syncer.let_all_go()
+
+        self.run(free)
+
+    def wait_until(self, fact: Callable[[], bool]) -> None:
+        """Let the server's loop go on until a fact holds."""
+
+        async def look() -> None:
+            async with asyncio.timeout(10):
+                while not fact():  # noqa: ASYNC110 - the facts are the server's, without events
+                    await asyncio.sleep(0)
+
+        self.run(look)
 
     @property
     def index(self) -> int:

@@ -20,6 +20,7 @@ from corvo.model import limits
 from corvo.model.ids import JOB, parse_id
 from corvo.model.outcome import (
     BatchEnqueued,
+    Claim,
     Duplicate,
     Ended,
     Enqueued,
@@ -136,11 +137,18 @@ class HotRoutes:
     def _hand_out(
         self, exchange: "Exchange", answer: FetchAnswer, outcome: Fetched, index: int
     ) -> None:
-        if exchange.is_gone and outcome.claims:
+        claims = outcome.claims
+        if exchange.is_gone and claims:
             # Nobody reads the answer any more, so nobody would work on these.
-            self._engine.give_back(principal_of(exchange).ns, outcome.claims)
-        else:
-            answer(exchange, outcome, index)
+            self._engine.give_back(principal_of(exchange).ns, claims)
+            return
+        if len(claims) > 1:
+            count = _fitting_count(claims)
+            if count < len(claims):
+                # More than one answer should hold: the rest is pending again, no attempt burnt.
+                self._engine.give_back(principal_of(exchange).ns, claims[count:])
+                outcome = Fetched(claims[:count])
+        answer(exchange, outcome, index)
 
     @_refusing
     def ack(self, exchange: "Exchange") -> None:
@@ -235,6 +243,16 @@ def _answer_enqueue(exchange: "Exchange", outcome: Outcome, index: int) -> None:
     assert isinstance(outcome, Enqueued | Duplicate)
     status, body = render.enqueued(outcome, index)
     return exchange.reply(status, body, extra)
+
+
+def _fitting_count(claims: list[Claim]) -> int:
+    """How many of these fit into one answer; at least one."""
+    size = 0
+    for count, claim in enumerate(claims):
+        size += len(claim.spec.payload) + len(claim.checkpoint or b"")
+        if size > limits.BATCH_BODY_BYTES_MAX and count:
+            return count
+    return len(claims)
 
 
 def _answer_fetch(exchange: "Exchange", outcome: Fetched, index: int) -> None:

@@ -5,6 +5,8 @@ from collections import OrderedDict
 from collections.abc import Callable
 from typing import Protocol
 
+from msgspec import Struct
+
 from corvo.model.command import FetchJobs
 from corvo.model.outcome import Fetched, Outcome
 
@@ -46,26 +48,20 @@ class Desk:
         return not self.tickets and self.proposed == 0
 
 
-class Ticket:
-    """One fetch on its way. Whoever holds it may only drop it."""
+class Ticket(Struct, eq=False):
+    """One fetch on its way. Whoever holds it may only drop it.
 
-    __slots__ = ("command", "desks", "on_done", "room", "slot", "state", "timeout_ms")
+    Cost: a struct is built in a third of the time of a class with an `__init__`; `eq=False` keeps
+    identity as its equality and hash.
+    """
 
-    def __init__(
-        self,
-        room: Room,
-        command: FetchJobs,
-        desks: list[Desk],
-        on_done: OnFetched,
-        timeout_ms: int,
-    ) -> None:
-        self.room = room
-        self.command = command
-        self.desks = desks
-        self.on_done = on_done
-        self.timeout_ms = timeout_ms
-        self.slot = 0  # when the wait is over; set when it first parks
-        self.state = FRESH
+    room: Room
+    command: FetchJobs
+    desks: list[Desk]
+    on_done: OnFetched
+    timeout_ms: int
+    slot: int = 0  # when the wait is over; set when it first parks
+    state: int = FRESH
 
     def drop(self) -> None:
         """The client is gone: leave, or give back what is claimed. After an answer: nothing."""

@@ -33,7 +33,7 @@ never changes its shape; a new shape is a new byte.
     G ns space name                             Group          fair-queueing state
     M ns space group rank lane                  -              runnable lanes of a group
     N ns space tier start group                 -              groups with a runnable lane
-    B gate 00 order ns space lane               -              lanes waiting for a slot of a gate
+    B gate 00 ns space rank lane                -              lanes waiting for a slot of a gate
     D ns space due lane                         -              lanes waiting for tokens
     K gate                                      Gate           slots used and tokens left
     Y ns name                                   Limit          a named limit

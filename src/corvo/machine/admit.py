@@ -4,10 +4,10 @@ Producers' jobs, chain steps and batch callbacks all pass through `admit`. Wheth
 at all (duplicates, dependencies, sizes) is decided by the callers.
 """
 
-from corvo.keys import codec
-from corvo.keys.order import pack_u16
+from corvo.keys import codec, space
+from corvo.keys.order import pack_u16, pack_u64
 from corvo.machine import documents, places, unique
-from corvo.machine.state import Queue, State
+from corvo.machine.state import SPEC_BYTES, Queue, State
 from corvo.model import event as ev
 from corvo.model import job as jb
 from corvo.model.event import Event
@@ -18,27 +18,38 @@ from corvo.model.queue import TOTAL_ENQUEUED
 def admit(state: State, queue: Queue, spec: Spec, *, waiting: int = 0) -> Job:
     """Create a job and put it where it belongs."""
     job_id = spec.id
+    record = queue.record
+    state.ordinal += 1
+    order = state.base + state.ordinal
     job = Job(
         job_id,
         spec.ns,
         jb.PENDING,
-        queue.record.id,
+        record.id,
         spec.tier,
-        state.position(),
+        order,
         b"",
         state.now_ms,
         spec.retry.max_attempts or 1,
     )
     state.jobs[job_id] = job
     state.writes[b"j" + pack_u16(spec.ns) + job_id] = codec.encode(spec)
-    state.remember_spec(spec)
-    queue.record.totals[TOTAL_ENQUEUED] += 1
-    if _is_plain(spec) and not waiting:
-        places.enter_pending(state, queue, job)
-        state.events.append(Event(ev.ENQUEUED, job_id, spec.queue))
+    state.specs[job_id] = spec
+    state.specs_bytes += len(spec.payload) + SPEC_BYTES
+    record.totals[TOTAL_ENQUEUED] += 1
+    if waiting or record.laned or record.settings.aging_ms or not _is_plain(spec):
+        _dress(state, queue, job, spec, waiting)
+        _settle_in(state, queue, job, spec)
         return job
-    _dress(state, queue, job, spec, waiting)
-    _settle_in(state, queue, job, spec)
+    # Cost: what `places.enter_pending` does, without its questions: two microseconds a job.
+    job.at = key = queue.prefix + pack_u64(spec.tier << space.NO_TIER_SHIFT | order) + job_id
+    state.writes[key] = b""
+    queue.ready.insert(key)
+    record.counts[jb.PENDING] += 1
+    state.dirty[job_id] = job
+    if not queue.is_dirty:
+        state.touch(queue)
+    state.events.append(Event(ev.ENQUEUED, job_id, spec.queue))
     return job
 
 

@@ -71,10 +71,12 @@ def locations(picture: Picture) -> list[str]:
             found.append(f"job {job_id.hex()} in state {job.state} has place {job.at!r}")
         if job.at and job.at[:1] not in _FAMILY[job.state]:
             found.append(f"job {job_id.hex()} in state {job.state} lies under {job.at[:1]!r}")
+    found += [f"index entry of unknown job {job_id.hex()}" for job_id in places]
+    # A doomed job is left where it was, whatever becomes of its parents.
+    for job in picture.members():
         is_waiting = job.rare is not None and job.rare.waiting > 0
         if job.state == jb.PENDING and (job.at[:1] == space.WAITING) != is_waiting:
-            found.append(f"job {job_id.hex()} waits for dependencies and is at {job.at!r}")
-    found += [f"index entry of unknown job {job_id.hex()}" for job_id in places]
+            found.append(f"job {job.id.hex()} waits for dependencies and is at {job.at!r}")
     return found
 
 

@@ -36,7 +36,7 @@ def slots(picture: Picture) -> list[str]:
             found.append(f"gate {key!r} counts {gate.used} slots, {used[key[1:]]} are in use")
         if gate.lanes != behind[key[1:]]:
             found.append(f"gate {key!r} counts {gate.lanes} lanes, {behind[key[1:]]} wait")
-        if gate.timer and picture.store.get(gate.timer) is None:
+        if any(picture.store.get(timer) is None for timer in gate.timers.values()):
             found.append(f"gate {key!r} has a timer that is not armed")
     found += [f"gate {gate!r} is in use but not stored" for gate in used if gate not in seen]
     return found
@@ -72,7 +72,7 @@ def _lane_keys(picture: Picture) -> dict[Place, list[bytes]]:
         for key, _ in pairs(picture.store, family):
             keys.setdefault((unpack_u32(key, 3)[0], space.lane_of(key)), []).append(key)
     for key, _ in pairs(picture.store, space.SLOT_WAITER):
-        place = (unpack_u32(key, len(key) - 8)[0], space.lane_of(key))
+        place = (unpack_u32(key, len(key) - 16)[0], space.lane_of(key))
         keys.setdefault(place, []).append(key)
     return keys
 

@@ -30,7 +30,7 @@ def create(state: State, ns: int, spec: BatchSpec, members: int) -> None:
         spec.id,
         ns,
         members,
-        members,
+        members + 1,  # the call itself counts until it is sealed
         callback_queue=spec.callback_queue,
         callback_payload=spec.callback_payload,
         created_ms=state.now_ms,
@@ -41,13 +41,14 @@ def create(state: State, ns: int, spec: BatchSpec, members: int) -> None:
 def seal(state: State, ns: int, batch_id: bytes, duplicates: int) -> None:
     """All jobs of the call are accepted: duplicates are not members; none left fires at once.
 
-    Safety: until here `pending` counts every job of the call, so that members which end while the
-    call is still being accepted (a dependency failed already) cannot fire the callback early.
+    Safety: until here `pending` counts every job of the call and the call itself, so that members
+    which end while it is still being accepted (a dependency failed already) cannot fire the
+    callback, not even when they are all of them.
     """
     batch = load(state, ns, batch_id)
     assert batch is not None
     batch.total -= duplicates
-    batch.pending -= duplicates
+    batch.pending -= duplicates + 1
     data = {"batch_id": ids.render_id(ids.BATCH, batch.id), "total": batch.total}
     state.events.append(Event(ev.BATCH_CREATED, b"", batch.callback_queue, 0, data))
     if not batch.pending:

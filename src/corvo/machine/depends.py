@@ -57,10 +57,10 @@ def _resolve(state: State, ns: int, child_id: bytes, *, succeeded: bool) -> None
     if child is None or child.state in jb.SETTLED or child.rare is None or not child.rare.waiting:
         return
     queue = state.queue_of(child)
-    if is_doomed(queue, child):
-        return  # it stays among the waiting until the operation that dooms it comes by
     child.rare.waiting -= 1
     state.dirty[child.id] = child
+    if is_doomed(queue, child):
+        return  # it stays where it is until the operation that removes it comes by
     policy = jb.DEPENDENCY_RUN if succeeded else state.spec(child).on_dependency_failure
     if policy == jb.DEPENDENCY_FAIL:
         settle.settle(state, queue, child, jb.DEAD, reason="dependency_failed")

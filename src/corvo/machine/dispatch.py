@@ -36,16 +36,21 @@ class Head(NamedTuple):
 def fetch_jobs(state: State, command: FetchJobs) -> Fetched:
     """Claim up to `count` jobs of the named queues."""
     names = state.names
-    queues = [q for name in command.queues if (q := names.get((command.ns, name))) is not None]
     claims: list[Claim] = []
     state.has_more = False
+    if len(command.queues) == 1:
+        queue = names.get((command.ns, command.queues[0]))
+        while queue is not None and len(claims) < command.count:
+            head = first_of(state, queue)
+            if head is None:
+                break
+            claims.append(claim(state, head, command))
+        return Fetched(claims, state.has_more)
+    queues = [q for name in command.queues if (q := names.get((command.ns, name))) is not None]
     rotation = command.rotation
     while len(claims) < command.count:
-        if len(queues) == 1:
-            head = first_of(state, queues[0])
-        else:
-            head = _best(state, queues, rotation)
-            rotation += 1
+        head = _best(state, queues, rotation)
+        rotation += 1
         if head is None:
             break
         claims.append(claim(state, head, command))

@@ -75,6 +75,8 @@ def _accept_all(state: State, ns: int, command: EnqueueBatch) -> BatchEnqueued:
 def check(state: State, spec: Spec, siblings: tuple[bytes, ...]) -> Rejected | None:
     """Refuse what the edge cannot know: missing dependencies, a queue's own payload limit."""
     queue = state.names.get((spec.ns, spec.queue))
+    if queue is not None and not spec.depends_on and not queue.record.settings.max_payload:
+        return None
     if queue is None:
         if len(state.names) >= limits.QUEUES_MAX:
             return Rejected(

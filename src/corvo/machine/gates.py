@@ -34,7 +34,7 @@ def load(state: State, gate: bytes) -> Gate:
 def save(state: State, gate: bytes, record: Gate) -> None:
     """Write a gate, or forget it when nothing is known about it that matters."""
     key = space.GATE + gate
-    if record.used or record.lanes or record.timer:
+    if record.used or record.lanes or record.timers:
         _disarm(state, gate, record)
         state.writes[key] = codec.encode(record)
         return

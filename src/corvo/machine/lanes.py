@@ -15,7 +15,15 @@ turns the queue's plain backlog into an ordinary lane.
 from hashlib import blake2b
 
 from corvo.keys import codec, space
-from corvo.keys.order import pack_u32, pack_u64, successor, unpack_u16, unpack_u32, unpack_u64
+from corvo.keys.order import (
+    pack_u16,
+    pack_u32,
+    pack_u64,
+    successor,
+    unpack_u16,
+    unpack_u32,
+    unpack_u64,
+)
 from corvo.machine import gates, groups
 from corvo.machine.state import Queue, State
 from corvo.model import limits
@@ -100,7 +108,7 @@ def insert(state: State, queue: Queue, job: Job, spec: Spec | None, rank: bytes)
         queue.record.runnable += 1
         _rerank(state, queue, lane)
     else:
-        _save(state, queue, lane)
+        _rerank_waiting(state, queue, lane)
     return key
 
 
@@ -125,7 +133,7 @@ def _shrink(state: State, queue: Queue, lane: Lane) -> None:
     elif is_runnable:
         _rerank(state, queue, lane)
     else:
-        _save(state, queue, lane)
+        _rerank_waiting(state, queue, lane)
 
 
 def _drop(state: State, queue: Queue, lane: Lane) -> None:
@@ -188,7 +196,7 @@ def _leave(state: State, queue: Queue, lane: Lane) -> None:
         record = gates.load(state, lane.gate)
         if family == space.TOKEN_WAITER:
             queue.lanes.token_waiters.remove(key)
-            record.timer = b""
+            del record.timers[lane.space]
         else:
             record.lanes -= 1
         gates.save(state, lane.gate, record)
@@ -198,24 +206,24 @@ def _leave(state: State, queue: Queue, lane: Lane) -> None:
 
 
 def park(state: State, queue: Queue, lane: Lane, gate: bytes, due_ms: int) -> None:
-    """A gate stops this lane: wait for a slot (due 0) or until tokens are there."""
+    """A gate stops this lane: wait for a slot (due 0) or until tokens are there.
+
+    Of the lanes of a queue that wait for tokens of a gate the one that needs them first has the
+    timer; the others wait in line and are woken when that one has had its turn.
+    """
     queue.record.runnable -= lane.count
     state.touch(queue)
     _leave(state, queue, lane)
+    if due_ms:
+        _yield_timer(state, queue, gate, due_ms)
     record = gates.load(state, gate)
     lane.gate = gate
-    if due_ms and not record.timer:
+    if due_ms and lane.space not in record.timers:
         lane.at = queue.lanes.token_waiters.prefix + pack_u64(due_ms) + pack_u32(lane.number)
-        record.timer = lane.at
+        record.timers[lane.space] = lane.at
         queue.lanes.token_waiters.insert(lane.at)
     else:
-        lane.at = (
-            space.slot_waiter_prefix(gate)
-            + pack_u64(state.position())
-            + gate[:2]
-            + pack_u32(lane.space)
-            + pack_u32(lane.number)
-        )
+        lane.at = _slot_key(state, queue, lane)
         record.lanes += 1
     state.put_index(lane.at)
     gates.save(state, gate, record)
@@ -226,8 +234,48 @@ def park(state: State, queue: Queue, lane: Lane, gate: bytes, due_ms: int) -> No
             wake_one(state, other)
 
 
+def _yield_timer(state: State, queue: Queue, gate: bytes, due_ms: int) -> None:
+    """Move the lane that has the timer of this queue into line when it would fire later."""
+    timer = gates.load(state, gate).timers.get(queue.record.space, b"")
+    if not timer or unpack_u64(timer, 7)[0] <= due_ms:
+        return
+    lane = queue.lanes.lane(state, space.lane_of(timer))
+    _leave(state, queue, lane)
+    lane.gate = gate
+    lane.at = _slot_key(state, queue, lane)
+    state.put_index(lane.at)
+    record = gates.load(state, gate)
+    record.lanes += 1
+    gates.save(state, gate, record)
+    _save(state, queue, lane)
+
+
+def _slot_key(state: State, queue: Queue, lane: Lane) -> bytes:
+    prefix = space.slot_waiter_prefix(lane.gate) + pack_u16(queue.record.ns)
+    return prefix + pack_u32(lane.space) + _head_rank(state, queue, lane) + pack_u32(lane.number)
+
+
+def _rerank_waiting(state: State, queue: Queue, lane: Lane) -> None:
+    """The head of a lane behind a gate may have changed."""
+    if lane.at[:1] == space.TOKEN_WAITER:
+        # Another head may need fewer tokens: let it ask.
+        retry_gate(state, queue, lane)
+        return
+    key = _slot_key(state, queue, lane)
+    if key != lane.at:
+        state.delete_index(lane.at)
+        state.put_index(key)
+        lane.at = key
+    _save(state, queue, lane)
+
+
 def wake_one(state: State, gate: bytes) -> None:
-    """A gate may have room: let the first lane behind it try, if any waits."""
+    """A gate may have room: let the first lane of every queue behind it try.
+
+    Of every queue, since a queue may be paused, full or without workers: a room kept for it would
+    be lost to the others. Cost: one seek for each queue that waits; a lane woken in vain goes back
+    when it is looked at, so wake-ups never outnumber what fetches have parked.
+    """
     record = gates.load(state, gate)
     if not record.lanes:
         return
@@ -235,25 +283,20 @@ def wake_one(state: State, gate: bytes) -> None:
     if bound.max and record.used >= bound.max:
         return
     prefix = space.slot_waiter_prefix(gate)
-    found = state.scan(prefix, successor(prefix), limits.LANE_MOVES_MAX)
-    assert found, "a gate counts lanes that are not there"
-    for key, _ in found:
+    start, until = prefix, successor(prefix)
+    while found := state.scan(start, until, 1):
+        key = found[0][0]
+        start = successor(key[:-12])
         queue = _queue_behind(state, key)
-        if queue is not None:
+        if queue is not None:  # else of a cleared space: the clear takes it out of line
             lane = queue.lanes.lane(state, space.lane_of(key))
             _leave(state, queue, lane)
             make_runnable(state, queue, lane)
-            return
-        # A lane of a cleared space: nobody will run it. The clear wakes the gate once more when
-        # it drops its lanes, so stopping at the bound here loses no wake-up.
-        state.delete_index(key)
-        record.lanes -= 1
-    gates.save(state, gate, record)
 
 
 def _queue_behind(state: State, key: bytes) -> Queue | None:
     """Return the queue of a lane in a waiting list; None when its space was cleared."""
-    ns, number = unpack_u16(key, len(key) - 10)[0], unpack_u32(key, len(key) - 8)[0]
+    ns, number = unpack_u16(key, len(key) - 18)[0], unpack_u32(key, len(key) - 16)[0]
     raw = state.get(space.lane_key(ns, number, space.lane_of(key)))
     assert raw is not None, "a waiting list names a lane that does not exist"
     queue = state.queues[codec.decode_lane(raw).queue_id]
@@ -267,7 +310,7 @@ def drop_space_lane(state: State, ns: int, lane: Lane) -> None:
         state.delete_index(lane.at)
         record = gates.load(state, lane.gate)
         if lane.at[:1] == space.TOKEN_WAITER:
-            record.timer = b""
+            del record.timers[lane.space]
         else:
             record.lanes -= 1
         gates.save(state, lane.gate, record)
@@ -286,17 +329,13 @@ def retry_gate(state: State, queue: Queue, lane: Lane) -> None:
 
 
 def wake_timer(state: State, gate: bytes) -> None:
-    """The rate of a gate changed: the lane waiting for its tokens tries again at once."""
-    record = gates.load(state, gate)
-    if record.timer:
-        number = unpack_u32(record.timer, 3)[0]
-        raw = state.get(
-            space.lane_key(unpack_u16(record.timer, 1)[0], number, space.lane_of(record.timer))
-        )
+    """The rate of a gate changed: the lanes waiting for its tokens try again at once."""
+    for number, timer in list(gates.load(state, gate).timers.items()):
+        raw = state.get(space.lane_key(unpack_u16(timer, 1)[0], number, space.lane_of(timer)))
         assert raw is not None, "a gate's timer names a lane that does not exist"
         queue = state.queues[codec.decode_lane(raw).queue_id]
         if queue.record.space == number and not queue.record.deleted:
-            retry_gate(state, queue, queue.lanes.lane(state, space.lane_of(record.timer)))
+            retry_gate(state, queue, queue.lanes.lane(state, space.lane_of(timer)))
 
 
 def wake_due(state: State, queue: Queue) -> None:

@@ -31,6 +31,7 @@ _DELETED = b"\xff deleted"
 _JOBS_PER_GENERATION = 32_768
 _SPEC_BYTES_PER_GENERATION = 16 << 20
 _MACHINE_VERSION_FIRST = 1
+SPEC_BYTES = 400  # what a cached spec costs besides its payload
 
 
 class Queue:
@@ -80,7 +81,7 @@ class State:
         """Drop every cache and every uncommitted effect; read the queues again."""
         raw = self.store.get(space.META)
         meta = codec.decode_meta(raw) if raw else None
-        self.index = meta.index if meta else 0
+        self.index: int = meta.index if meta else 0
         self.now_ms = meta.now_ms if meta else 0
         self.seq = meta.seq if meta else 0
         self.chain = meta.chain if meta else bytes(16)
@@ -273,7 +274,7 @@ class State:
     def remember_spec(self, spec: Spec) -> None:
         """Keep a spec at hand."""
         self.specs[spec.id] = spec
-        self.specs_bytes += len(spec.payload) + 400
+        self.specs_bytes += len(spec.payload) + SPEC_BYTES
 
     def drop_job(self, job: Job) -> None:
         """Remove both halves of a job; everything else about it is the caller's."""

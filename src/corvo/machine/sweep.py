@@ -188,7 +188,7 @@ def _is_overdue(state: State, queue: Queue, retention_ms: int) -> bool:
     if not queue.oldest_settled_ms:
         found = queue.settled_index.first(state, 1)
         if not found:
-            return False
+            return bool(queue.settled) and age_ms <= 0
         queue.oldest_settled_ms = codec.decode_settled(found[0][1]).at_ms
     return queue.oldest_settled_ms + age_ms <= state.now_ms
 
@@ -197,13 +197,33 @@ def _purge_block(state: State, queue: Queue, retention_ms: int, limit: int) -> i
     """Purge from the oldest block; returns how many ids were looked at."""
     found = queue.settled_index.first(state, 1)
     queue.oldest_settled_ms = 0
+    keeps = _keeps(queue, retention_ms)
     if not found:
-        return limit
+        # Only what this very entry settled is left; its block is written when the entry is.
+        block = codec.SettledBlock(state.now_ms, queue.settled)
+        seen = _purge_ids(state, queue, block, state.index, keeps, limit)
+        queue.settled = queue.settled[seen:]
+        return seen
     key, raw = found[0]
     block = codec.decode_settled(raw)
-    age_ms, keep_count = _keeps(queue, retention_ms)
-    is_old = block.at_ms + age_ms <= state.now_ms
     index = int.from_bytes(key[-8:], "big")
+    seen = _purge_ids(state, queue, block, index, keeps, limit)
+    block.ids = block.ids[seen:]
+    state.writes[key] = codec.encode(block) if block.ids else None
+    return seen
+
+
+def _purge_ids(
+    state: State,
+    queue: Queue,
+    block: codec.SettledBlock,
+    index: int,
+    keeps: tuple[int, int | None],
+    limit: int,
+) -> int:
+    """Purge jobs of one block, oldest first, as far as retention says."""
+    age_ms, keep_count = keeps
+    is_old = block.at_ms + age_ms <= state.now_ms
     seen = 0
     for job_id in block.ids:
         if seen >= limit or not (is_old or _excess(queue, keep_count)):
@@ -214,8 +234,6 @@ def _purge_block(state: State, queue: Queue, retention_ms: int, limit: int) -> i
         if job is not None and job.settled_index == index and job.queue_id == queue.record.id:
             state.emit(ev.PURGED, job, queue.record.name)
             erase(state, queue, job)
-    block.ids = block.ids[seen:]
-    state.writes[key] = codec.encode(block) if block.ids else None
     return seen
 
 

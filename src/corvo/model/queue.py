@@ -123,7 +123,7 @@ class Gate(Struct, array_like=True, gc=False):
     tokens: int = 0  # in millionths
     tokens_ms: int = 0  # when `tokens` was last brought up to date; 0: never, the bucket is full
     lanes: int = 0  # lanes that wait behind this gate
-    timer: bytes = b""  # the lane whose turn it is when tokens come, by its key
+    timers: dict[int, bytes] = field(default_factory=dict[int, bytes])  # by space: whose turn it is
     cleanup_ms: int = 0  # deadline after which an idle gate is forgotten
 
 

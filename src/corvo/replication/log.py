@@ -53,7 +53,7 @@ class LocalLog:
         self._is_closed = False
 
     @staticmethod
-    def open(
+    def open(  # noqa: PLR0913 - everything a log is made of, named at the call
         disk: Disk,
         directory: str,
         *,

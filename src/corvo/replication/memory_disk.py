@@ -71,7 +71,7 @@ class _File:
             option = choose(3)
             if option == 1:
                 result[start:until] = self.data[start:until]
-            elif option == 2:  # noqa: PLR2004 - the third of three options
+            elif option == 2:
                 result[start:until] = bytes(until - start)
         return bytes(result)
 

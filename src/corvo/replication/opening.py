@@ -17,12 +17,7 @@ from corvo.replication.record import (
     encode_segment_header,
     segment_mark,
 )
-from corvo.replication.recovery import (
-    Cut,
-    Walk,
-    Walker,
-    find_segments,
-)
+from corvo.replication.recovery import Cut, Walk, Walker, find_segments
 from corvo.replication.repair import apply_cut, sync_directory
 from corvo.replication.segment import (
     BROKEN_SUFFIX,

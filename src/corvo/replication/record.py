@@ -219,7 +219,7 @@ def decode_segment_header(sector: bytes) -> SegmentHeader | str:
     )
 
 
-def encode_record(
+def encode_record(  # noqa: PLR0913 - the fields of the header, in the order of the bytes
     chain: int,
     payload: bytes,
     *,

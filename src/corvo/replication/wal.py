@@ -37,13 +37,7 @@ from corvo.replication.record import (
     segment_mark,
 )
 from corvo.replication.repair import sync_directory
-from corvo.replication.segment import (
-    DELETED_SUFFIX,
-    SPARE_SUFFIX,
-    Segment,
-    SegmentName,
-    make_blank,
-)
+from corvo.replication.segment import DELETED_SUFFIX, SPARE_SUFFIX, Segment, SegmentName, make_blank
 from corvo.replication.state import LogState
 
 SEGMENT_BYTES: Final = 64 << 20

@@ -1,5 +1,7 @@
 """Routes about the server, and what every route has in common."""
 
+import socket
+
 import pytest
 
 from corvo.api.app import build
@@ -103,6 +105,34 @@ def test_every_answer_of_a_handler_carries_the_index(server: Server):
         server.post("/ack/nonsense"),
     ):
         assert reply.index == server.index
+
+
+TARGETS = [
+    b"/api/v1/queues/\xc3\xa9",
+    b"/api/v1/queues/%ff",
+    b"/api/v1/queues/%",
+    b"/api/v1/ack/%ed%a0%80",
+    b"/api/v1/ack/\xff",
+    b"/api/v1/ack/a/b",
+    b"/api/v1/ack/%2e%2e",
+    b"/api/v1/ack/x#fragment",
+    b"//api/v1/queues",
+    b"/api/v1/queues/..%2f..",
+    b"http://x/api/v1/queues",
+    b"/api/v1/queues?\xff=\x80",
+    b"/api/v1/queues/q?confirm=%ff",
+    b"*",
+]
+
+
+def test_strange_targets_are_answered_like_any_other(server: Server):
+    """No spelling of a path makes a 500 or hangs."""
+    for target in TARGETS:
+        for method in (b"GET", b"POST", b"DELETE"):
+            with socket.create_connection(("127.0.0.1", server.port), timeout=10) as connection:
+                connection.sendall(b"%b %b HTTP/1.1\r\nhost: x\r\n\r\n" % (method, target))
+                status = int(connection.makefile("rb").readline().split()[1])
+            assert status < 500, (method, target)
 
 
 def test_there_is_no_cors(server: Server):

@@ -3,17 +3,8 @@
 import socket
 import threading
 import time
-from collections.abc import Callable
 
 from tests.support.server import Server, SystemClock, running
-
-
-def wait_until(fact: Callable[[], bool]) -> None:
-    """Wait for a fact of the server; the time limit of the suite bounds it."""
-    deadline = time.monotonic() + 10
-    while not fact():
-        assert time.monotonic() < deadline
-        time.sleep(0.002)
 
 
 def test_a_fetched_job_has_every_field(server: Server):
@@ -93,6 +84,23 @@ def test_a_batch_of_jobs_is_fetched_and_acknowledged(server: Server):
         ("rejected", "NOT_ACTIVE"),
         ("rejected", "NOT_FOUND"),
     ]
+
+
+def test_a_batch_of_large_jobs_is_handed_out_in_parts(server: Server):
+    """What does not fit into one answer is pending again, and burns no attempt."""
+    large = {"queue": "q", "payload": "x" * 250_000}
+    for _ in range(2):
+        assert server.post("/enqueue/batch", {"jobs": [large] * 40}).status == 201
+    body = {"queues": ["q"], "worker_id": "w", "count": 512}
+    first = server.post("/fetch/batch", body)
+    assert 60 < len(first.json["jobs"]) < 80
+    server.wait_until(lambda: server.engine.read.queue(0, "q").record.counts[1] > 0)  # type: ignore[union-attr]
+    second = server.post("/fetch/batch", body).json["jobs"]
+    assert len(first.json["jobs"]) + len(second) == 80
+    assert {job["attempt"] for job in second} == {1}
+    asked = {"job_ids": [job["job_id"] for job in first.json["jobs"] + second]}
+    reply = server.post("/jobs/bulk-get", asked)
+    assert (reply.status, reply.json["code"]) == (413, "PAYLOAD_TOO_LARGE")
 
 
 def test_an_ack_completes_and_repeats(server: Server):
@@ -257,7 +265,7 @@ def test_a_waiting_fetch_gets_the_job_that_comes(server: Server):
 
     worker = threading.Thread(target=work)
     worker.start()
-    wait_until(lambda: server.engine.waiting(0, "q") == 1)
+    server.wait_until(lambda: server.engine.waiting(0, "q") == 1)
     assert server.get("/queues").json == []
     identifier = server.enqueue()
     worker.join(10)
@@ -272,12 +280,33 @@ def test_a_worker_that_leaves_while_it_waits_gets_nothing(server: Server):
         b"POST /api/v1/fetch HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n"
         b"content-length: %d\r\n\r\n%b" % (len(body), body)
     )
-    wait_until(lambda: server.engine.waiting(0, "q") == 1)
+    server.wait_until(lambda: server.engine.waiting(0, "q") == 1)
     connection.close()
-    wait_until(lambda: server.engine.waiting(0, "q") == 0)
+    server.wait_until(lambda: server.engine.waiting(0, "q") == 0)
     identifier = server.enqueue()
     assert server.job(identifier)["state"] == "pending"
     assert server.fetch()["attempt"] == 1
+
+
+def test_a_job_claimed_for_a_worker_that_left_is_released(server: Server):
+    """The claim was on its way to the disk when the client went: the job burns no attempt."""
+    identifier = server.enqueue()
+    server.hold_disk()
+    connection = socket.create_connection(("127.0.0.1", server.port))
+    body = b'{"queues":["q"],"worker_id":"gone","timeout":60}'
+    connection.sendall(
+        b"POST /api/v1/fetch HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n"
+        b"content-length: %d\r\n\r\n%b" % (len(body), body)
+    )
+    server.wait_until(lambda: server.syncer.is_waiting)
+    open_before = server.listener.statistics().connections
+    connection.close()
+    server.wait_until(lambda: server.listener.statistics().connections < open_before)
+    server.free_disk()
+    server.wait_until(lambda: server.index >= 3)
+    job = server.fetch()
+    assert (job["job_id"], job["attempt"]) == (identifier, 1)
+    assert server.job(identifier)["errors"] == []
 
 
 def test_a_fetch_times_out_with_204_on_the_real_clock():

@@ -1,11 +1,11 @@
-"""A real listener on a real socket with handlers that show what reached them, and a client of raw bytes."""
+"""A real listener with handlers that show what reached them, and a client of raw bytes."""
 
 import asyncio
 import contextlib
 import functools
 import socket
 import struct
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
+from collections.abc import AsyncGenerator, Callable, Coroutine
 from typing import Any
 
 import msgspec
@@ -39,7 +39,7 @@ def on_loop(test: Callable[..., Coroutine[Any, Any, None]]) -> Callable[..., Non
 
 async def wait_until(fact: Callable[[], bool]) -> None:
     """Wait until a fact holds; the test's own time limit bounds it."""
-    while not fact():
+    while not fact():  # noqa: ASYNC110 - facts of the server have no event to wait for.
         await asyncio.sleep(0.001)
 
 
@@ -51,7 +51,8 @@ class Answer(msgspec.Struct):
     body: bytes
 
     @property
-    def json(self) -> Any:  # noqa: ANN401 - JSON is anything.
+    def json(self) -> Any:
+        """Return the decoded body."""
         return msgspec.json.decode(self.body)
 
 
@@ -235,8 +236,8 @@ async def _as_json(_request: Request, error: Exception) -> Response:
 
 
 @contextlib.asynccontextmanager
-async def serve(lane: str = "fast", limits: Limits | None = None) -> AsyncIterator[Stage]:
-    """Run a stage; at the end every connection is closed and every unexpected report fails the test."""
+async def serve(lane: str = "fast", limits: Limits | None = None) -> AsyncGenerator[Stage]:
+    """Run a stage; at the end every connection and the listener are closed."""
     stage = Stage(lane, limits or Limits())
     stage.listener = await start(
         "127.0.0.1",
@@ -253,6 +254,3 @@ async def serve(lane: str = "fast", limits: Limits | None = None) -> AsyncIterat
         for client in stage.clients:
             await client.close()
         await stage.listener.close()
-
-
-Check = Callable[[Stage], Awaitable[None]]

@@ -10,7 +10,7 @@ from tests.integration.http.stage import LANES, get, on_loop, post, serve, wait_
 async def test_body_headers_and_query_reach_the_handler_and_its_answer_comes_back(
     lane: str,
 ) -> None:
-    """What a client sent is what the handler saw, and the handler's status, headers and body return."""
+    """What a client sent is what the handler saw, and the handler's answer returns whole."""
     async with serve(lane) as stage:
         client = await stage.connect()
         answer = await client.ask(
@@ -39,7 +39,7 @@ async def test_connection_is_kept_for_many_requests_of_both_kinds(lane: str) -> 
 @pytest.mark.parametrize("lane", LANES)
 @on_loop
 async def test_parameter_is_the_last_segment_and_a_literal_route_wins(lane: str) -> None:
-    """`/item/{id}` gives its argument, decoded, and does not swallow `/item/batch` or deeper paths."""
+    """`/item/{id}` gives its argument, decoded, and leaves `/item/batch` and deeper paths."""
     async with serve(lane) as stage:
         client = await stage.connect()
         answer = await client.ask(post("/item/job_01HX?strict=1"))

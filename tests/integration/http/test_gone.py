@@ -2,6 +2,7 @@
 
 import asyncio
 import socket
+from typing import cast
 
 import pytest
 
@@ -165,7 +166,8 @@ async def test_client_that_parks_and_floods_without_reading_is_cut_off() -> None
     limits = Limits(write_bytes_max=8_000_000, write_pause_bytes=64 * 1024)
     async with serve(limits=limits) as stage:
         client = await stage.connect()
-        client.reader._transport.pause_reading()  # noqa: SLF001  # pyright: ignore
+        # The client's side stops reading from its socket.
+        cast("asyncio.Transport", client.writer.transport).pause_reading()
         client.send(b"".join(post("/delay") for _ in range(20)) + post("/park"))
         await wait_until(lambda: len(stage.delayed) == 20 and len(stage.parked) == 1)
         for exchange in stage.delayed:

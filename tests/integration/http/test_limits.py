@@ -5,7 +5,7 @@ import pytest
 from corvo.api.http import Limits
 from tests.integration.http.stage import LANES, Stage, get, on_loop, post, serve, wait_until
 
-QUICK = Limits(sweep_ms=20, keep_alive_ms=60, head_ms=60, body_ms=60, linger_ms=60)
+QUICK = Limits(sweep_ms=20, keep_alive_ms=300, head_ms=60, body_ms=60, linger_ms=60)
 
 
 @pytest.mark.parametrize("lane", LANES)
@@ -64,7 +64,7 @@ async def test_body_behind_an_early_answer_is_bounded_too() -> None:
 @pytest.mark.parametrize("lane", LANES)
 @on_loop
 async def test_large_head_is_431_whole_or_dribbled_or_without_end(lane: str) -> None:
-    """Headers are counted whether they come in one read, in many small ones, or as one endless value."""
+    """Headers are counted whether they come in one read, in many, or as one endless value."""
     async with serve(lane, Limits(head_bytes_max=4096)) as stage:
         many = "".join(f"X-{number}: {'v' * 80}\r\n" for number in range(60))
         for heads in (
@@ -131,7 +131,7 @@ async def test_bytes_that_are_no_http_get_a_json_400_and_the_end(data: bytes) ->
 @pytest.mark.parametrize("path", ["/echo", "/read"])
 @on_loop
 async def test_body_shorter_than_its_length_is_400(path: str) -> None:
-    """A client that closes its side in the middle of a body is told so, and no handler sees the piece."""
+    """A client that closes its side amid a body is told so, and no handler sees the piece."""
     async with serve() as stage:
         client = await stage.connect()
         client.send(post(path, b"0123456789")[:-3])

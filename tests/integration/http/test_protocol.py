@@ -1,7 +1,10 @@
 """HTTP/1.1 as clients speak it: versions, chunks, expectations, upgrades, odd packet borders."""
 
+import socket
+
 import pytest
 
+from corvo.api.http.fastlane import FastLaneProtocol
 from tests.integration.http.stage import LANES, get, on_loop, post, serve, wait_until
 
 JSON_HEAD = b"Host: x\r\nContent-Type: application/json\r\n"
@@ -109,6 +112,17 @@ async def test_wish_for_another_protocol_is_ignored_and_the_body_is_kept(path: s
 
 
 @on_loop
+async def test_many_wishes_for_another_protocol_in_one_write_are_all_ignored() -> None:
+    """A pipeline of such requests costs no stack: each is parsed again on its own."""
+    async with serve() as stage:
+        client = await stage.connect()
+        wish = "Connection: Upgrade, close-not\r\nUpgrade: h2c\r\n"
+        client.send(b"".join(post("/echo", b"%d" % n, headers=wish) for n in range(1500)))
+        for number in range(1500):
+            assert (await client.answer()).body == b"%d" % number
+
+
+@on_loop
 async def test_target_in_absolute_form_is_served() -> None:
     """A proxy's form of the target reaches the same handler."""
     async with serve() as stage:
@@ -119,11 +133,10 @@ async def test_target_in_absolute_form_is_served() -> None:
 @on_loop
 async def test_accepted_sockets_send_without_delay() -> None:
     """TCP_NODELAY is on, or small answers would wait for acknowledgements."""
-    import socket  # noqa: PLC0415
-
     async with serve() as stage:
         client = await stage.connect()
         await client.ask(post("/echo"))
-        (connection,) = stage.listener._edge.connections  # noqa: SLF001  # pyright: ignore
-        sock = connection.transport.get_extra_info("socket")  # pyright: ignore
+        (connection,) = stage.listener._edge.connections  # pyright: ignore[reportPrivateUsage]
+        assert isinstance(connection, FastLaneProtocol)
+        sock: socket.socket = connection.transport.get_extra_info("socket")
         assert sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY) != 0

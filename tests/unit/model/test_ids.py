@@ -45,7 +45,9 @@ def test_any_text_is_refused_or_renders_back(text: str):
         assert identifier is None or ids.render_id(prefix, identifier) == text
 
 
-@given(IDENTIFIERS, st.text("0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcz-_é", min_size=26, max_size=26))
+@given(
+    IDENTIFIERS, st.text("0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcz-_é", min_size=26, max_size=26)
+)
 def test_any_body_of_the_right_length_is_refused_or_renders_back(identifier: bytes, body: str):
     """Letters outside the alphabet and overflowing values are refused."""
     found = ids.parse_id(ids.JOB, ids.JOB + body)

@@ -298,7 +298,7 @@ def test_replaced_suffixes_are_left_out_of_the_replay() -> None:
     disk = MemoryDisk()
     log = open_log(disk, segment_bytes=4096)
     append_synced(log, *[600] * 6)
-    wal = log._wal  # noqa: SLF001 - the raft log will stand where LocalLog stands
+    wal = log._wal
     wal.save_hard_state(HardState(2, 1, 2), [Draft(Kind.NORMAL, b"new-3", 3, 2)])
     wal.append([Draft(Kind.NORMAL, b"new-4", 4, 2), Draft(Kind.CONF, b"new-5", 5, 2)])
     wal.sync_blocking()

@@ -1,12 +1,12 @@
-"""The slow side of a connection: uvicorn's protocol with order, limits and endings under our control.
+"""The slow side of a connection: uvicorn's protocol, with our order, limits and endings.
 
 What is changed in uvicorn's protocol, and why:
 - no keep-alive timer per answer (`edge.Sweep` does it for all connections);
 - a request behind unanswered fast ones is queued until they are answered;
 - reading is not paused behind a queued request, because paused reading hides a client that left;
 - the cycle that runs is told when the client leaves, not only the cycle that came last;
-- an answer given before the request was wholly read ends with a lingering close, because a plain close
-  would reset the connection and destroy the answer on its way;
+- an answer given before the request was wholly read ends with a lingering close, because a plain
+  close would reset the connection and destroy the answer on its way;
 - nothing is written to a transport that is closing.
 """
 
@@ -29,7 +29,7 @@ class StopParsing(Exception):  # noqa: N818 - a signal through the parser's call
 
 
 class CycleTransport(asyncio.Transport):
-    """The transport an ASGI cycle sees: silent once the connection has ended, and lingering at the end."""
+    """The transport an ASGI cycle sees: silent once the connection has ended."""
 
     def __init__(self, connection: "CycleProtocol") -> None:
         super().__init__()
@@ -51,8 +51,8 @@ class CycleTransport(asyncio.Transport):
 class CycleProtocol(HttpToolsProtocol):
     """A connection that can serve the ASGI application; the fast lane is added by a subclass."""
 
-    # Cost: uvicorn's attributes live in a dict that Python keeps fast up to thirty keys; ours are slots,
-    # here and in the subclasses, which saves 10 % of a hot request.
+    # Cost: uvicorn's attributes live in a dict, which Python reads fast up to thirty keys; ours are
+    # slots, here and in the subclasses, so that both stay fast.
     __slots__ = (
         "body_bytes",
         "body_bytes_max",
@@ -86,8 +86,9 @@ class CycleProtocol(HttpToolsProtocol):
         self.since_tick = edge.tick
         self.body_bytes = 0
         self.body_bytes_max = 0
-        # At least the bytes held for requests that wait: their bodies, and answers that wait for earlier
-        # ones. Grows with each and is counted anew when it reaches the limit (`is_holding_too_much`).
+        # At least the bytes held for requests that wait: their bodies, and answers that wait for
+        # earlier ones. Grows with each and is counted anew when it reaches the limit
+        # (`is_holding_too_much`).
         self.held_bytes = 0
         self.is_slow_pending = False
         self.running_cycle: RequestResponseCycle | None = None
@@ -99,8 +100,8 @@ class CycleProtocol(HttpToolsProtocol):
         self.is_finished = False
         # A refusal, to be written when everything before it is answered.
         self.final_answer: bytes | None = None
-        # Something waits for the last fast answer: a queued request, an invitation to send a body, an
-        # ending, or a paused flow. Cost: one look per answer instead of seven.
+        # Something waits for the last fast answer: a queued request, an invitation to send a body,
+        # an ending, or a paused flow. Cost: one look per answer instead of seven.
         self.has_sequel = False
         self.cycle_transport = CycleTransport(self)
         # The write buffer as the sweep last saw it, and since when it looks like that.
@@ -141,13 +142,16 @@ class CycleProtocol(HttpToolsProtocol):
         self.cycle.transport = self.cycle_transport
         if self.edge.is_draining:
             self.cycle.keep_alive = False
-        # uvicorn pauses reading behind an unfinished request; the limits on what is held replace that.
+        # uvicorn pauses reading behind an unfinished request; the limits on what is held replace
+        # that.
         self.resume_reading()
 
     @property
     def is_upgrading(self) -> bool:
         """Whether uvicorn will hand this connection to its WebSocket protocol."""
-        return self.parser.should_upgrade() and self._should_upgrade()
+        parser = self.parser
+        assert parser is not None, "uvicorn drops the parser only when the connection is lost"
+        return parser.should_upgrade() and self._should_upgrade()
 
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: ASGI3Application) -> None:
         if self.has_fast_pending:
@@ -209,7 +213,7 @@ class CycleProtocol(HttpToolsProtocol):
         raise StopParsing
 
     def refuse(self, refusal: Refusal) -> None:
-        """Answer the current request with an error after everything before it, then end the connection."""
+        """Answer the current request with an error, in its turn, and end the connection."""
         if self.is_discarding:
             return
         self.is_discarding = self.has_sequel = True
@@ -234,7 +238,7 @@ class CycleProtocol(HttpToolsProtocol):
         return True
 
     def detach(self, cycle: RequestResponseCycle) -> None:
-        """Tell a cycle that its client is gone, so that it stops waiting and its answer is dropped."""
+        """Tell a cycle that its client is gone: it stops waiting and its answer is dropped."""
         if not cycle.response_complete:
             cycle.disconnected = True
         cycle.message_event.set()
@@ -253,9 +257,9 @@ class CycleProtocol(HttpToolsProtocol):
     def finish(self) -> None:
         """End the connection after what was written.
 
-        Safety: closing a socket with unread input makes the kernel reset it, which can destroy an answer
-        the client has not read yet. So a client that may still be sending only sees our side end; its
-        input is thrown away until it closes, or until the sweep has waited long enough.
+        Safety: closing a socket with unread input makes the kernel reset it, which can destroy an
+        answer the client has not read yet. So a client that may still be sending only sees our side
+        end; its input is thrown away until it closes, or until the sweep has waited long enough.
         """
         if not self.is_writable:
             return

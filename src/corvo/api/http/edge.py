@@ -1,4 +1,4 @@
-"""What all connections of one listener share: limits, routes, counters, and one sweep for all time-outs."""
+"""What the connections of a listener share: limits, routes, counters, one sweep for time-outs."""
 
 import asyncio
 import secrets
@@ -9,6 +9,7 @@ from typing import Protocol
 from uvicorn.server import ServerState
 
 from corvo.api.http.exchange import RouteTable
+from corvo.api.http.known import KnownHeads
 from corvo.api.http.limits import Limits
 from corvo.api.http.replies import ReplyHeads
 
@@ -41,6 +42,11 @@ class Connection(Protocol):
         ...
 
 
+def wall_s() -> float:
+    """Wall time for the Date header, which decides nothing."""
+    return time.time()  # noqa: TID251 - as the docstring says
+
+
 class Edge:
     """The shared state of one listener's connections."""
 
@@ -50,7 +56,8 @@ class Edge:
         self.limits = limits
         self.routes = routes
         self.is_fast_lane_on = is_fast_lane_on
-        self.heads = ReplyHeads(time.time())
+        self.heads = ReplyHeads(wall_s())
+        self.known_heads = KnownHeads()
         self.connections: set[Connection] = set()
         # uvicorn's own shared state: its tasks, and the headers of every slow answer.
         self.server_state = ServerState()
@@ -108,8 +115,8 @@ class Edge:
 class Sweep:
     """One timer that enforces every connection's time-outs.
 
-    Cost: a timer per connection and request costs 2 µs a request; looking at an idle connection here
-    costs 0.2 µs a second, so that ten thousand parked workers take 0.2 % of a core.
+    Cost: a timer per connection and request costs 2 µs a request; looking at an idle connection
+    here costs 0.3 µs a second, so that ten thousand parked workers take 0.3 % of a core.
     """
 
     def __init__(self, edge: Edge, loop: asyncio.AbstractEventLoop) -> None:
@@ -135,7 +142,7 @@ class Sweep:
         self._timer = self._loop.call_later(self._period_s, self._run)
         edge = self._edge
         edge.tick += 1
-        now_s = time.time()
+        now_s = wall_s()
         if int(now_s) != self._refreshed_at_s:
             self._refreshed_at_s = int(now_s)
             edge.heads.refresh(now_s)

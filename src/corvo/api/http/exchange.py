@@ -11,10 +11,10 @@ Handler = Callable[["Exchange"], None]
 class Exchange:
     """A complete request, and the duty to answer it exactly once, now or later.
 
-    A handler is synchronous: it reads the request, then either calls `reply` or keeps the exchange and
-    replies from a later callback. A handler that parks the exchange (waits for work instead of for its
-    own commit) must set `on_gone`: that is how the transport knows that a client which closed its
-    sending side is not worth waiting for, and that reading must go on.
+    A handler is synchronous: it reads the request, then either calls `reply` or keeps the exchange
+    and replies from a later callback. A handler that parks the exchange (waits for work instead of
+    for its own commit) must set `on_gone`: that is how the transport knows that a client which
+    closed its sending side is not worth waiting for, and that reading must go on.
     """
 
     __slots__ = ("argument", "body", "is_gone", "on_gone", "path", "query")
@@ -55,11 +55,13 @@ class Route(msgspec.Struct, frozen=True):
 class RouteTable:
     """Hot routes by path, for a parser that has bytes and no time.
 
-    A pattern is a literal path ("/api/v1/enqueue") or one ending in a parameter ("/api/v1/ack/{id}").
-    A literal wins over a parameter, so "/api/v1/ack/batch" can stand beside it.
+    A pattern is a literal path ("/api/v1/enqueue") or one ending in a parameter
+    ("/api/v1/ack/{id}"). A literal wins over a parameter, so "/api/v1/ack/batch" can stand beside
+    it.
     """
 
-    # Anything outside this set (an escape, a fragment, a slash) takes the slow lane, which decodes it.
+    # Anything outside this set (an escape, a fragment, a slash) takes the slow lane, which decodes
+    # it.
     _PLAIN_ARGUMENT = re.compile(rb"[A-Za-z0-9._~:-]+")
 
     def __init__(self, routes: Mapping[str, Route]) -> None:

@@ -15,8 +15,9 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     body_bytes_max: int = 4 * MIB
     # Unanswered requests at which reading pauses, unless one of them is parked.
     pipelined_pause_count: int = 256
-    # Unanswered requests beyond which the next is refused with 503 and the connection ends. One read of
-    # 256 KiB holds fewer small requests than this, so only a client that ignores its answers gets there.
+    # Unanswered requests beyond which the next is refused with 503 and the connection ends. One
+    # read of 256 KiB holds fewer small requests than this, so only a client that ignores its
+    # answers gets there.
     pipelined_count_max: int = 4096
     # Bodies and out-of-order answers held for one connection; beyond: 503 and the end.
     held_bytes_max: int = 32 * MIB

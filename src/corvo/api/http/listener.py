@@ -1,4 +1,4 @@
-"""The listening socket: accept, count, drain, close. No signals and no process: `server` owns those."""
+"""The listening socket: accept, count, drain, close. Signals are the business of `server`."""
 
 import asyncio
 import contextlib
@@ -48,9 +48,9 @@ class Listener:
     async def drain(self, timeout_ms: int) -> bool:
         """End every connection after its last answer; return whether all ended in time.
 
-        Idle connections end at once and every answer says `Connection: close`. While the listener still
-        accepts, new connections are served one request each, so that workers can settle what they hold.
-        Parked exchanges are answered by whoever parked them.
+        Idle connections end at once and every answer says `Connection: close`. While the listener
+        still accepts, new connections are served one request each, so that workers can settle what
+        they hold. Parked exchanges are answered by whoever parked them.
         """
         self._edge.is_draining = True
         for connection in tuple(self._edge.connections):
@@ -87,7 +87,7 @@ class Listener:
         )
 
 
-async def start(  # noqa: PLR0913 - the composition root names every part once.
+async def start(
     host: str,
     port: int,
     application: ASGIApp,
@@ -99,9 +99,10 @@ async def start(  # noqa: PLR0913 - the composition root names every part once.
 ) -> Listener:
     """Listen on `host` and `port` (0 picks a free one).
 
-    `routes` maps a path ("/api/v1/enqueue", "/api/v1/ack/{id}") to its handler; the application must
-    serve the same paths through `hot_routes`, since the slow lane is chosen per request. With the fast
-    lane off the table only tells the body limits. `report` gets each failure with its request id.
+    `routes` maps a path ("/api/v1/enqueue", "/api/v1/ack/{id}") to its handler; the application
+    must serve the same paths through `hot_routes`, since the slow lane is chosen per request. With
+    the fast lane off the table only tells the body limits. `report` gets each failure with its
+    request id.
     """
     loop = asyncio.get_running_loop()
     edge = Edge(

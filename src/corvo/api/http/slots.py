@@ -7,20 +7,20 @@ from uvicorn.config import Config
 
 from corvo.api.http.cycles import IDLE, CycleProtocol
 from corvo.api.http.edge import Edge
-from corvo.api.http.exchange import Exchange, Route
+from corvo.api.http.exchange import Exchange, Handler
 from corvo.api.http.replies import CLOSE_LINE, CONTINUE, internal_error
 
 
 class FastExchange(Exchange):
     """An exchange in a slot of its connection."""
 
-    __slots__ = ("answer", "closes", "connection", "fields", "route")
+    __slots__ = ("answer", "closes", "connection", "fields")
 
     # Only POST is hot.
     method = "POST"
 
     def __init__(
-        self, connection: "SlotProtocol", route: Route, path: bytes, argument: str, query: bytes
+        self, connection: "SlotProtocol", path: bytes, argument: str, query: bytes
     ) -> None:
         self.path = path
         self.query = query
@@ -29,7 +29,6 @@ class FastExchange(Exchange):
         self.on_gone = None
         self.is_gone = False
         self.connection = connection
-        self.route = route
         self.fields = connection.fields
         self.closes = False
         # The finished answer from `reply` on; None before.
@@ -78,6 +77,7 @@ class SlotProtocol(CycleProtocol):
     __slots__ = (
         "body_rest",
         "exchange",
+        "handler",
         "has_ready_slots",
         "is_continue_expected",
         "is_feeding",
@@ -86,11 +86,13 @@ class SlotProtocol(CycleProtocol):
 
     def __init__(self, config: Config, edge: Edge, loop: asyncio.AbstractEventLoop) -> None:
         super().__init__(config, edge, loop)
-        # Invariant: requests whose handler was called and whose answer is not written, oldest first.
+        # Invariant: requests whose handler was called and whose answer is not written, oldest
+        # first.
         self.slots: deque[FastExchange] = deque()
         # The hot request whose body is being received, and what came of it beyond the first piece.
         self.exchange: FastExchange | None = None
         self.body_rest: bytearray | None = None
+        self.handler: Handler | None = None
         self.is_continue_expected = False
         # The parser is at work on a read; answers wait for its end to leave together.
         self.is_feeding = False
@@ -144,20 +146,22 @@ class SlotProtocol(CycleProtocol):
         self.has_ready_slots = False
         slots = self.slots
         exchange = slots.popleft()
-        answer = exchange.answer
-        assert answer is not None, "only an answered head is flushed"
+        first = exchange.answer
+        assert first is not None, "only an answered head is flushed"
         edge = self.edge
         edge.requests_count += 1
-        if slots and slots[0].answer is not None and not exchange.closes:
-            answers = [answer]
-            while slots and (following := slots[0].answer) is not None and not exchange.closes:
-                exchange = slots.popleft()
-                answers.append(following)
-                edge.requests_count += 1
-            answer = b"".join(answers)
+        ready = [first]
+        while slots and not exchange.closes:
+            following = slots[0].answer
+            if following is None:
+                break
+            exchange = slots.popleft()
+            edge.requests_count += 1
+            ready.append(following)
         transport = self.transport
         if self.is_finished or transport.is_closing():
             return
+        answer = first if len(ready) == 1 else b"".join(ready)
         edge.bytes_out += len(answer)
         transport.write(answer)
         self.since_tick = edge.tick
@@ -203,7 +207,7 @@ class SlotProtocol(CycleProtocol):
             self.abort()
 
     def pause_writing(self) -> None:
-        """Stop taking requests from a client that does not read, unless one of its requests is parked."""
+        """Take no requests from a client that does not read, unless one is parked."""
         super().pause_writing()
         self.has_sequel = True
         if self.parked_count == 0:

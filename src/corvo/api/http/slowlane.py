@@ -1,7 +1,7 @@
 """The slow lane: the same hot handlers behind ASGI routes, for requests the fast lane leaves alone.
 
-A hot request takes this lane when it stands behind an unfinished slow one, when its path needs decoding,
-or when the fast lane is off; limits, refusals and disconnects are those of the fast lane.
+A hot request takes this lane when it stands behind an unfinished slow one, when its path needs
+decoding, or when the fast lane is off; limits, refusals and disconnects are those of the fast lane.
 """
 
 import asyncio
@@ -105,7 +105,8 @@ class GuardedApplication:
     """An ASGI application whose failures are reported once and answered as JSON with a request id.
 
     Safety: frameworks answer a failure with a text of their own before they raise it again. So an
-    answer with status 500 is held back until it is clear whether the application failed or meant it.
+    answer with status 500 is held back until it is clear whether the application failed or meant
+    it.
     """
 
     def __init__(self, application: ASGIApp, fail: Callable[[BaseException], str]) -> None:
@@ -151,7 +152,8 @@ def hot_routes(routes: Mapping[str, Route]) -> list[StarletteRoute]:
 
 async def _wait_answer_or_gone(exchange: SlowExchange, receive: Receive) -> None:
     """Wait until the handler answers or the client leaves; tell the handler of the latter."""
-    leaving = asyncio.ensure_future(_wait_disconnect(receive))
+    # The task ends below, with this request; a crash of it is seen here.
+    leaving = asyncio.ensure_future(_wait_disconnect(receive))  # noqa: TID251
     try:
         await asyncio.wait((exchange.answered, leaving), return_when=asyncio.FIRST_COMPLETED)
     finally:

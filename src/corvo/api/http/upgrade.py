@@ -1,4 +1,4 @@
-"""Rewriting of a request that asks for a protocol we do not speak, so that it is served in this one."""
+"""Rewriting of a request that asks for a protocol we do not speak, to serve it in this one."""
 
 _HOP_NAMES = frozenset((b"upgrade", b"http2-settings"))
 

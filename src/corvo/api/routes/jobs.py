@@ -80,14 +80,6 @@ def _priority(call: Call, ns: int, identifier: bytes) -> Command:
     return ChangePriority(ns, identifier, TIERS[call.read(_PRIORITY).priority])
 
 
-def _hold(call: Call, ns: int, identifier: bytes) -> Command:
-    request = call.read(_HOLD)
-    reason, timeout_ms, action = hold_terms(request)
-    checkpoint = maybe_document(request.checkpoint, "checkpoint")
-    token = request.lease_token or 0
-    return HoldJob(ns, identifier, token, reason, timeout_ms, action, checkpoint)
-
-
 def _approve(call: Call, ns: int, identifier: bytes) -> Command:
     request = call.read(_APPROVE)
     by = check_note(request.by, "by", limits.NAME_BYTES_MAX)
@@ -106,7 +98,6 @@ _ACTIONS: Final[dict[str, Builder]] = {
     "requeue": _requeue,
     "cancel": _cancel,
     "move": _move,
-    "hold": _hold,
     "approve": _approve,
     "reject": _reject,
 }
@@ -125,7 +116,7 @@ class JobRoutes:
             f"{_PREFIX}/bulk-get": {"POST": self.bulk_get},
             "/api/v1/batches/{id}": {"GET": self.get_batch},
         }
-        for name, builder in _ACTIONS.items():
+        for name, builder in (_ACTIONS | {"hold": self._hold}).items():
             table[f"{_PREFIX}/{{id}}/{name}"] = {"POST": self._changing(builder)}
         change_priority = self._changing(_priority)
         table[f"{_PREFIX}/{{id}}/priority"] = {"PUT": change_priority, "POST": change_priority}
@@ -143,6 +134,7 @@ class JobRoutes:
         request = call.read(_BULK_GET)
         jobs: list[Any] = []
         missing: list[str] = []
+        size = 0
         for text in dict.fromkeys(request.job_ids):
             identifier = parse_id(JOB, text)
             view = None
@@ -150,8 +142,14 @@ class JobRoutes:
                 view = self._engine.read.job(call.principal.ns, identifier)
             if view is None:
                 missing.append(text)
-            else:
-                jobs.append(views.job_members(view))
+                continue
+            documents = (view.spec.payload, view.checkpoint, view.result)
+            size += sum(len(document) for document in documents if document)
+            if size > limits.BATCH_BODY_BYTES_MAX:
+                message = f"these jobs hold more than {limits.BATCH_BODY_BYTES_MAX} bytes together"
+                hint = "ask for fewer jobs at once"
+                raise RequestError(message, code="PAYLOAD_TOO_LARGE", status=413, hint=hint)
+            jobs.append(views.job_members(view))
         return answer({"jobs": jobs, "missing": missing})
 
     async def get_batch(self, call: Call) -> Answer:
@@ -193,6 +191,14 @@ class JobRoutes:
         assert isinstance(outcome, Enqueued | Duplicate)
         status, body = enqueued(outcome, index)
         return Answer(status, body, index=index)
+
+    def _hold(self, call: Call, ns: int, identifier: bytes) -> Command:
+        request = call.read(_HOLD)
+        reason, timeout_ms, action = hold_terms(request)
+        most_bytes = self._context.payload_bytes_max
+        checkpoint = maybe_document(request.checkpoint, "checkpoint", most_bytes)
+        token = request.lease_token or 0
+        return HoldJob(ns, identifier, token, reason, timeout_ms, action, checkpoint)
 
     def _changing(self, builder: Builder) -> Operation:
         """Make the operation of a change to one job."""
