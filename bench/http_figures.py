@@ -59,6 +59,7 @@ def _check_run(server: Corvo, script: str, answered: int, scale: Scale) -> None:
             f"{answered} enqueues were answered, the server counts {enqueued}",
         )
         check(view["pending"] == enqueued, "enqueued jobs are missing")
+        check_all_completed(server, "bench", at_least=answered)
         return
     check(view["totals"]["started"] > 0, "nothing was fetched")
     check_all_completed(server, "bench", at_least=answered // 3 - scale.connections)

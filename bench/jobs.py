@@ -53,6 +53,13 @@ def _acknowledge(client: Client, jobs: list[dict[str, Any]]) -> None:
     check(answer["acked"] == len(jobs), f"{len(jobs) - answer['acked']} acks were refused")
 
 
+def release(server: Corvo, jobs: list[dict[str, Any]]) -> None:
+    """Complete jobs that were held during a measurement."""
+    client = server.client()
+    _acknowledge(client, jobs)
+    client.close()
+
+
 def check_all_completed(server: Corvo, queue: str, at_least: int) -> None:
     """Every job ever enqueued into the queue was completed, once."""
     empty(server, queue)

@@ -4,6 +4,7 @@ import threading
 import time
 
 from bench.harness import Figure, RunFailedError, Scale, check
+from bench.jobs import check_all_completed
 from bench.servers import Corvo
 from bench.wrk import run_load
 from corvo.cli.client import API
@@ -40,6 +41,7 @@ def _kill_under(script: str, fsync: str, scale: Scale) -> float:
         client = server.client()
         client.call("POST", f"{API}/enqueue", {"queue": "bench", "payload": {}})
         client.close()
+        check_all_completed(server, "bench", at_least=before)
     return took
 
 

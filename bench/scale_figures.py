@@ -1,7 +1,9 @@
 """Size must not matter: large backlogs, kept history, a saturated limit key, memory."""
 
-from bench.harness import Figure, Scale, median, resident_mib
-from bench.jobs import check_all_completed, fill
+from typing import Any
+
+from bench.harness import Figure, Scale, check, median, resident_mib
+from bench.jobs import check_all_completed, fill, release
 from bench.scripts import BatchCycles
 from bench.servers import Corvo
 from bench.wrk import run_load
@@ -18,9 +20,8 @@ def backlog(scale: Scale) -> list[Figure]:
         fill(large, "bench", scale.backlog_large)
         ratios = _ratios(large, small, scale)
         memory = resident_mib(large.pid)
-        if scale.is_quick:
-            # Completing a million jobs proves nothing that the other figures do not.
-            check_all_completed(large, "bench", at_least=scale.backlog_large)
+        check_all_completed(small, "bench", at_least=scale.backlog_small)
+        check_all_completed(large, "bench", at_least=scale.backlog_large)
     return _scale_figures(f"{scale.backlog_large:,} pending", ratios, memory, scale)
 
 
@@ -32,6 +33,9 @@ def kept(scale: Scale) -> list[Figure]:
         ratios = _ratios(large, small, scale)
         memory = resident_mib(large.pid)
         check_all_completed(large, "history", at_least=scale.backlog_large)
+        check_all_completed(small, "history", at_least=scale.backlog_small)
+        for server in (small, large):
+            check_all_completed(server, "bench", at_least=1)
     return _scale_figures(f"{scale.backlog_large:,} completed kept", ratios, memory, scale)
 
 
@@ -66,22 +70,26 @@ def gated(scale: Scale) -> list[Figure]:
             client = server.client()
             client.call("PATCH", f"{API}/queues/gated", {"key_concurrency": 64})
             client.close()
-        _saturate(stuck, scale.gated_jobs)
+        held = _saturate(stuck, scale.gated_jobs)
         ratios: list[float] = []
         for _ in range(scale.rounds):
             plain = run_load(free, "keys", scale).rate
             behind = run_load(stuck, "keys", scale).rate
             ratios.append(behind / plain)
         check_all_completed(free, "gated", at_least=1)
+        release(stuck, held)
+        check_all_completed(stuck, "gated", at_least=scale.gated_jobs)
     target = None if scale.is_quick else 0.8
     name = f"{scale.gated_jobs:,} jobs of a saturated key: others' throughput"
     return [Figure(name, median(ratios), "×", target)]
 
 
-def _saturate(server: Corvo, jobs: int) -> None:
+def _saturate(server: Corvo, jobs: int) -> list[dict[str, Any]]:
     """Put the jobs of one key in front, with every slot of the key taken for the whole run."""
     fill(server, "gated", jobs, limit_key="hot")
     client = server.client()
     body = {"queues": ["gated"], "worker_id": "holder", "count": 64, "lease_duration": "1h"}
-    client.call("POST", f"{API}/fetch/batch", body)
+    held = client.call("POST", f"{API}/fetch/batch", body).body["jobs"]
     client.close()
+    check(len(held) == 64, f"{len(held)} of 64 slots of the key were taken")
+    return held

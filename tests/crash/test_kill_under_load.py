@@ -1,5 +1,6 @@
 """A real server under load, killed without warning, again and again."""
 
+import asyncio
 import contextlib
 import os
 import random
@@ -17,6 +18,7 @@ from tests.support.process import ServerProcess, corvo
 CYCLES = 25
 CONNECTIONS = 12
 ANSWERS_MAX = 1_200
+KILL_DELAY_S_MAX = 0.02  # several group commits
 QUEUES = ("one", "two", "three")
 BULK = 1_000
 
@@ -47,7 +49,10 @@ class Witness:
     def count_answer(self) -> None:
         self.answers += 1
         if self.answers == self.fatal_answer:
-            os.kill(self.pid, signal.SIGKILL)
+            # A little later: at the moment of an answer the server is always in the same step.
+            delay_s = self.random.random() * KILL_DELAY_S_MAX
+            loop = asyncio.get_running_loop()
+            loop.call_later(delay_s, os.kill, self.pid, signal.SIGKILL)
 
 
 class Life:
