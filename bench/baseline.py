@@ -21,7 +21,7 @@ _JOB_ID = b"job_01JZZZZZZZZZZZZZZZZZZZZZZZ"
 _ENQUEUED = b'{"job_id":"%b","status":"pending","unique_existing":false,"index":1234567}' % _JOB_ID
 _CLAIMED = (
     b'{"job_id":"%b","queue":"bench","payload":{"to":"user@example.com","template":"welcome",'
-    b'"locale":"en","n":12345},"attempt":1,"max_retries":3,"lease_duration":5,'
+    b'"locale":"en","n":12345},"attempt":1,"max_retries":3,"lease_duration":3,'
     b'"lease_token":1294967296000123,"priority":"normal","checkpoint":null,"tags":{},'
     b'"group":null,"created_at":"2026-01-01T00:00:00.000Z","scheduled_at":null,"trace":null}'
     % _JOB_ID

@@ -13,8 +13,8 @@ from corvo.cli.failure import UnreachableError
 def restart(scale: Scale) -> list[Figure]:
     """Ready again after kill −9 under each mix of commands."""
     figures: list[Figure] = []
-    for script in ("enqueue", "mixed"):
-        for fsync in ("always", "off"):
+    for script in ("mixed",) if scale.is_quick else ("mixed", "enqueue"):
+        for fsync in ("always",) if scale.is_quick else ("always", "off"):
             took = _kill_under(script, fsync, scale)
             target = None if scale.is_quick else 5
             name = f"ready after kill −9 under {script}, fsync {fsync}"

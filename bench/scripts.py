@@ -8,7 +8,7 @@ from corvo.cli.client import API
 from corvo.cli.load import post
 
 PAYLOAD = {"to": "user@example.com", "template": "welcome", "locale": "en", "n": 12345}  # 70 bytes
-LEASE_SECONDS = 5
+LEASE_SECONDS = 3  # what a client leaves unfinished comes back soon after a run
 
 
 class Conversation:

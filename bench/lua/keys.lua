@@ -1,7 +1,7 @@
 -- The mixed script with limit keys: jobs of 64 keys, none of which is the saturated one.
 wrk.headers["content-type"] = "application/json"
 
-local fetch_body = '{"queues":["gated"],"worker_id":"bench-1","timeout":5,"lease_duration":5}'
+local fetch_body = '{"queues":["gated"],"worker_id":"bench-1","timeout":5,"lease_duration":3}'
 local enqueue_requests = {}
 local fetch_request
 local turn = 0

@@ -4,7 +4,7 @@ wrk.headers["content-type"] = "application/json"
 
 local enqueue_body = '{"queue":"bench","payload":'
   .. '{"to":"user@example.com","template":"welcome","locale":"en","n":12345}}'
-local fetch_body = '{"queues":["bench"],"worker_id":"bench-1","timeout":5,"lease_duration":5}'
+local fetch_body = '{"queues":["bench"],"worker_id":"bench-1","timeout":5,"lease_duration":3}'
 local enqueue_request, fetch_request
 local turn = 0
 local fetched = {}

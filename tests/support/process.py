@@ -56,7 +56,7 @@ class ServerProcess:
         if match is None:
             self.stop()
             raise AssertionError(f"the server did not start: {self.errors()}")
-        for _ in range(3):
+        for _ in range(2):
             self.banner += self._process.stdout.readline()
         self.port = int(match.group(1))
         return self

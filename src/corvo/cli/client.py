@@ -88,7 +88,9 @@ def _decode(content: bytes) -> Any:
 
 
 def _error_of(answer: Answer) -> CallError:
-    body = cast("dict[str, Any]", answer.body) if isinstance(answer.body, dict) else {}
+    body = cast("dict[str, Any] | str | None", answer.body)
+    if not isinstance(body, dict):
+        body = {}
     hint = body.get("hint")
     return CallError(
         str(body.get("error", f"the server answered {answer.status}")),

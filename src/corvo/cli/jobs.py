@@ -132,11 +132,6 @@ def _change_each(
         sys.exit(EXIT_REFUSED)
 
 
-JOB_COMMANDS: tuple[click.Command, ...] = (
-    enqueue,
-    inspect,
-    _change("retry", "POST", "/retry", "Run jobs again with their attempts reset."),
-    _change("cancel", "POST", "/cancel", "Cancel jobs; active ones are asked to stop."),
-    _change("delete", "DELETE", "", "Remove jobs and all they left behind."),
-    move,
-)
+retry = _change("retry", "POST", "/retry", "Run jobs again with their attempts reset.")
+cancel = _change("cancel", "POST", "/cancel", "Cancel jobs; active ones are asked to stop.")
+delete = _change("delete", "DELETE", "", "Remove jobs and all they left behind.")

@@ -82,11 +82,6 @@ def destroy(url: Client, output: str, queue: str, *, confirm: bool) -> None:
     )
 
 
-QUEUE_COMMANDS: tuple[click.Command, ...] = (
-    queues,
-    _change("pause", "Stop handing out jobs of a queue."),
-    _change("resume", "Hand out jobs of a queue again."),
-    _change("clear", "Remove the waiting jobs of a queue."),
-    drain,
-    destroy,
-)
+pause = _change("pause", "Stop handing out jobs of a queue.")
+resume = _change("resume", "Hand out jobs of a queue again.")
+clear = _change("clear", "Remove the waiting jobs of a queue.")

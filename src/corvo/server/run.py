@@ -145,11 +145,13 @@ def _print_banner(config: Config, server: Server) -> None:
     host, _ = config.address
     shown = f"[{host}]" if ":" in host else host
     url = f"http://{shown}:{server.listener.port}"
-    where = "memory, gone when it stops" if config.ephemeral else config.data_dir
+    where = config.data_dir
+    promise = f"fsync {config.fsync}"
+    if config.ephemeral:
+        where, promise = "in memory", "gone when it stops"
     _say(
         f"corvo {__version__} listens on {url}\n"
-        f"  data    {where}\n"
-        f"  fsync   {config.fsync}\n"
+        f"  data    {where}, {promise}\n"
         f"  try     curl -s {url}/api/v1/enqueue -H 'content-type: application/json' "
         f"""-d '{{"queue": "hello", "payload": {{"to": "world"}}}}'""",
         sys.stdout,

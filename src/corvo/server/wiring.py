@@ -31,11 +31,11 @@ from corvo.runtime.telemetry import logger
 from corvo.scheduler import Ticker
 from corvo.server.config import Config
 from corvo.server.layout import Layout
-from corvo.server.pace import PacedSweeps
 from corvo.storage.memory import MemoryStore
 from corvo.storage.rocks import RocksStore
 
 EPHEMERAL_DIRECTORY = "memory"
+EPHEMERAL_SEGMENT_BYTES = 8 << 20  # a segment is filled with zeros ahead, here in memory
 NAMESPACES = (0,)  # the default one; further ones come with keys
 
 Fatal = Callable[[BaseException], None]
@@ -96,7 +96,7 @@ async def build(config: Config, fatal: Fatal) -> Server:
     edge = await _listen(config, engine, telemetry)
     engine.start()
     tasks = Supervisor()
-    tasks.start("ticker", Ticker(PacedSweeps(engine, config.retention_interval)).run())
+    tasks.start("ticker", Ticker(engine).run())
     return Server(engine, edge, tasks, ground.unlock)
 
 
@@ -133,6 +133,7 @@ def _open_memory(config: Config) -> Ground:
     log = LocalLog.open(
         MemoryDisk(),
         EPHEMERAL_DIRECTORY,
+        segment_bytes=EPHEMERAL_SEGMENT_BYTES,
         policy=FsyncPolicy.off(),
         cluster_id=_cluster_id(config.cluster_name),
         node_id=_node_id(config.node_id),
@@ -158,6 +159,7 @@ def _options(config: Config) -> Options:
         parked_max=config.parked_max,
         entry_commands_max=config.batch_max,
         retention_ms=config.retention,
+        retention_interval_ms=config.retention_interval,
         events_keep_ms=config.events_retention,
         events_keep_count=config.events_max,
         disk_reserve_bytes=0 if config.ephemeral else config.disk_reserve,
