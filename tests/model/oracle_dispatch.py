@@ -23,11 +23,12 @@ def fetch(world: World, command: FetchJobs, given: Fetched) -> list[str]:
     """Follow the machine claim by claim; return what it did that the rules do not allow."""
     rotation = command.rotation
     known = set(world.jobs)
+    queues = [name for name in dict.fromkeys(command.queues) if name in world.queues]
     for claim in given.claims:
         expire_heads(world, command)
         world.starts.pop(0)
-        allowed = choices(world, command, rotation)[0]
-        allowed += choices(world, command, rotation, known)[0]
+        allowed = choices(world, queues, rotation)[0]
+        allowed += choices(world, queues, rotation, known)[0]
         if claim.spec.id not in {job.id for job in allowed}:
             names = [job.id.hex() for job in allowed]
             return [f"claimed {claim.spec.id.hex()} of {claim.queue}; allowed: {names}"]
@@ -39,7 +40,7 @@ def fetch(world: World, command: FetchJobs, given: Fetched) -> list[str]:
         return [f"{len(given.claims)} claims, {command.count} asked"]
     if len(given.claims) < command.count:
         expire_heads(world, command)
-        allowed, is_sure = choices(world, command, rotation, known)
+        allowed, is_sure = choices(world, queues, rotation, known)
         if is_sure and not given.more:
             return [f"not handed out: {[job.id.hex() for job in allowed]}"]
     return []
@@ -62,7 +63,7 @@ def expire_heads(world: World, command: FetchJobs) -> None:
 
 
 def choices(
-    world: World, command: FetchJobs, rotation: int, known: set[bytes] | None = None
+    world: World, queues: list[str], rotation: int, known: set[bytes] | None = None
 ) -> tuple[list[ReferenceJob], bool]:
     """Return the jobs that may be next, and whether one of them must be.
 
@@ -72,11 +73,10 @@ def choices(
     Tiers are compared across the listed queues, rotation decides among equals. One job is allowed
     unless a queue has groups: which group is next is a matter of fairness, judged over many claims.
     """
-    names = [name for name in dict.fromkeys(command.queues) if name in world.queues]
     offers: list[Offer] = []
-    for position, name in enumerate(names):
+    for position, name in enumerate(queues):
         offer = offer_of(world, name, known)
-        offer.distance = (position - rotation) % len(names)
+        offer.distance = (position - rotation) % len(queues)
         offers.append(offer)
     allowed: list[ReferenceJob] = []
     for offer in offers:

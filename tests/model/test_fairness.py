@@ -5,13 +5,13 @@ start-time fair queueing: over any stretch in which two groups both have work, w
 divided by their weights, differs by at most one job of each.
 """
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from corvo.model.outcome import Fetched
 from tests.factories import make_configure, make_enqueue, make_fetch
 from tests.model.harness import Pair
-from tests.model.profiles import SETTINGS
+from tests.model.profiles import IS_LONG, SETTINGS
 
 WEIGHTS = st.dictionaries(st.sampled_from(("a", "b", "c")), st.integers(1, 5), min_size=2)
 UNIT = 1 << 16  # virtual time of one unit of cost at weight one
@@ -29,7 +29,7 @@ def claims_in_order(pair: Pair, count: int, size: int) -> list[tuple[str, int]]:
 
 
 @given(WEIGHTS, st.lists(st.integers(1, 4), min_size=40, max_size=40), st.integers(1, 5))
-@SETTINGS
+@settings(SETTINGS, max_examples=5_000 if IS_LONG else 30)
 def test_backlogged_groups_get_their_share_over_any_stretch(
     weights: dict[str, int], costs: list[int], size: int
 ):
