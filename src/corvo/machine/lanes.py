@@ -101,7 +101,10 @@ def insert(state: State, queue: Queue, job: Job, spec: Spec | None, rank: bytes)
         make_runnable(state, queue, lane, joins=True)
     elif lane.at[:1] == space.RUNNABLE_LANE:
         queue.record.runnable += 1
-        _rerank(state, queue, lane)
+        if rank < lane.at[11:19]:
+            _rerank(state, queue, lane)
+        else:
+            _save(state, queue, lane)
     else:
         _rerank_waiting(state, queue, lane)
     return key
