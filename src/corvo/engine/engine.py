@@ -7,6 +7,7 @@ for routes where a microsecond does not matter.
 """
 
 import asyncio
+import secrets
 from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
@@ -25,7 +26,7 @@ from corvo.engine.workers import WorkerRegistry
 from corvo.machine import Applied, Machine, SweepPolicy
 from corvo.machine.kv import Store
 from corvo.model import limits
-from corvo.model.command import Command, EnqueueBatch, EnqueueJob, FetchJobs
+from corvo.model.command import Command, EnqueueBatch, EnqueueJob, FetchJobs, SetEpoch
 from corvo.model.event import EventBlock
 from corvo.model.outcome import Claim, Outcome
 from corvo.replication import LocalLog
@@ -33,6 +34,7 @@ from corvo.runtime.clock import Clock
 from corvo.runtime.tasks import Supervisor
 
 RETENTION_INTERVAL_MS = 5_000
+NO_EPOCH = bytes(16)
 PHASE_NAMES = ("serving", "starting", "draining", "stopped")
 
 
@@ -159,6 +161,12 @@ class Engine:
             hooks=hooks,
             free_bytes=free_bytes,
         )
+
+    async def name_history(self) -> bytes:
+        """Give the history its name when it has none; return the name. Call before serving."""
+        if self._machine.epoch == NO_EPOCH:
+            await self.sweep([SetEpoch(secrets.token_bytes(len(NO_EPOCH)))])
+        return self._machine.epoch
 
     def start(self) -> None:
         """Open the door and begin the periodic work."""
@@ -380,6 +388,7 @@ class Engine:
             "index": self._machine.index,
             "term": self._log.term,
             "chain": self._machine.chain.hex(),
+            "epoch": self._machine.epoch.hex(),
             "machine_version": self._machine.version,
             "fsync": self._log.policy.render(),
             "log": {

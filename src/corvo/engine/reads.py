@@ -40,6 +40,11 @@ class Reads:
         return self._machine.now_ms
 
     @property
+    def epoch(self) -> bytes:
+        """The name of this history; it changes when a backup is restored."""
+        return self._machine.epoch
+
+    @property
     def chain(self) -> bytes:
         """The hash over all effects so far."""
         return self._machine.chain

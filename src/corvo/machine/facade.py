@@ -37,6 +37,11 @@ class Machine:
         return self._state.chain
 
     @property
+    def epoch(self) -> bytes:
+        """Name of this history; zeros when it was never named."""
+        return self._state.epoch
+
+    @property
     def version(self) -> int:
         """Machine version in force."""
         return self._state.version

@@ -31,6 +31,7 @@ _DELETED = b"\xff deleted"
 _JOBS_PER_GENERATION = 32_768
 _SPEC_BYTES_PER_GENERATION = 16 << 20
 _MACHINE_VERSION_FIRST = 1
+NO_EPOCH = bytes(16)
 SPEC_BYTES = 400  # what a cached spec costs besides its payload
 
 
@@ -89,6 +90,7 @@ class State:
         self.numbers = meta.numbers if meta else 0
         self.event_floor = meta.event_floor if meta else 1
         self.event_floor_seq = meta.event_floor_seq if meta else 1
+        self.epoch = meta.epoch if meta else NO_EPOCH
         self.jobs: dict[bytes, Job] = {}
         self.jobs_old: dict[bytes, Job] = {}
         self.specs: dict[bytes, Spec] = {}
@@ -187,6 +189,7 @@ class State:
             self.numbers,
             self.event_floor,
             self.event_floor_seq,
+            self.epoch,
         )
 
     def _age_caches(self) -> None:

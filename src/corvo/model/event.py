@@ -55,6 +55,8 @@ EVENT_NAMES = (
     "limit.deleted",
     "machine.fault",
     "machine.upgraded",
+    "history.started",
+    "imported",
 )
 (
     ENQUEUED,
@@ -102,6 +104,8 @@ EVENT_NAMES = (
     LIMIT_DELETED,
     MACHINE_FAULT,
     MACHINE_UPGRADED,
+    HISTORY_STARTED,
+    IMPORTED,
 ) = range(len(EVENT_NAMES))
 
 
