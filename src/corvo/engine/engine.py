@@ -101,6 +101,7 @@ class Engine:
         self.workers = WorkerRegistry(clock)
         self._admission = Admission(options.bounds)
         self._feed = Feed(machine.index, machine.events)
+        self._watchers: list[Callable[[], None]] = []
         self._pipeline = Pipeline(
             loop=loop,
             log=log,
@@ -304,6 +305,8 @@ class Engine:
     def _on_applied(self, batch: Batch, applied: Applied) -> None:
         if applied.events is not None:
             self._feed.append(batch.index, applied.events)
+            for watcher in self._watchers:
+                watcher()
         for fault in applied.faults:
             self._hooks.fault(batch.index, fault.ordinal, fault.trace)
         now_s = self._clock.monotonic()
@@ -334,6 +337,11 @@ class Engine:
         return self._machine.event_floor
 
     @property
+    def event_floor_seq(self) -> int:
+        """The sequence number of the first event that is kept."""
+        return self._machine.event_floor_seq
+
+    @property
     def is_serving(self) -> bool:
         return self._admission.phase == OPEN
 
@@ -349,6 +357,14 @@ class Engine:
     def feed(self, after_index: int, max_bytes: int) -> list[tuple[int, EventBlock]]:
         """Return events that follow an index, oldest first, about as many bytes as asked."""
         return self._feed.read(after_index, max_bytes)
+
+    def watch(self, watcher: Callable[[], None]) -> Callable[[], None]:
+        """Call back after each entry that had events; returns how to end that.
+
+        Cost: runs on the write path. A watcher sets a flag or wakes a task, and never fails.
+        """
+        self._watchers.append(watcher)
+        return lambda: self._watchers.remove(watcher)
 
     def waiting(self, ns: int, queue: str) -> int:
         """How many parked fetches listen to a queue."""

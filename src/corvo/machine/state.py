@@ -311,7 +311,7 @@ class State:
             self.queues[number] = queue
             self.names[ns, name] = queue
             self.touch(queue)
-            self.events.append(Event(ev.QUEUE_CREATED, b"", name))
+            self.events.append(Event(ev.QUEUE_CREATED, b"", name, ns=ns))
         return queue
 
     def add_deadline(self, due_ms: int, kind: int, ns: int, rest: bytes) -> None:
@@ -328,7 +328,7 @@ class State:
 
     def emit(self, kind: int, job: Job, queue: str, data: dict[str, Any] | None = None) -> None:
         """Record that something happened to a job."""
-        self.events.append(Event(kind, job.id, queue, job.attempt, data))
+        self.events.append(Event(kind, job.id, queue, job.attempt, data, job.ns))
 
 
 def is_doomed(queue: Queue, job: Job) -> bool:

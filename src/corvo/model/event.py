@@ -117,6 +117,7 @@ class Event(Struct, frozen=True, array_like=True, gc=False):
     queue: str
     attempt: int = 0
     data: dict[str, Any] | None = None
+    ns: int = 0  # last, since blocks written before it was there lack it
 
 
 class EventBlock(Struct, frozen=True, array_like=True, gc=False):
