@@ -1,3 +1,5 @@
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
+# The stub of apsw names a type that came with Python 3.12.
 """Answers queries in threads of their own, each with a connection that can not write.
 
 SQLite releases the interpreter while it works, so a search and the follower run side by side.
@@ -21,7 +23,9 @@ from corvo.view.queries import REGISTRY, Parameters
 from corvo.view.schema import DAMAGED, open_reader
 
 THREADS: Final = 3
-PROGRESS_STEPS: Final = 4_000  # virtual-machine steps between two looks at the time, well below 1 ms
+PROGRESS_STEPS: Final = (
+    4_000  # virtual-machine steps between two looks at the time, well below 1 ms
+)
 QUEUE_MAX: Final = 1_024  # the core asks for fewer at a time
 
 _decode_parameters = msgspec.msgpack.Decoder(dict[str, object]).decode

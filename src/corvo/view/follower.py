@@ -1,3 +1,5 @@
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
+# The stub of apsw names a type that came with Python 3.12.
 """Keeps the projection up with the server: follows the feed, and builds anew when it can not.
 
     start ──the file is a place in the server's history──▶ follow ◀──┐
@@ -26,17 +28,7 @@ from corvo.view import cursor, messages, minutes, rows, schema
 from corvo.view.cursor import Cursor
 from corvo.view.desk import Desk
 from corvo.view.frames import BlockingFrames
-from corvo.view.messages import (
-    Copied,
-    Hello,
-    Progress,
-    Pull,
-    Slice,
-    Snapshot,
-    Told,
-    Want,
-    Welcome,
-)
+from corvo.view.messages import Copied, Hello, Progress, Pull, Slice, Snapshot, Told, Want, Welcome
 from corvo.view.projection import Projection
 from corvo.view.rebuild import Source, build
 
@@ -177,9 +169,7 @@ class Follower:
                 reached = build(
                     source,
                     path,
-                    lambda step, done: self._tell(
-                        replace(progress, step=step, done=done)
-                    ),
+                    lambda step, done: self._tell(replace(progress, step=step, done=done)),
                 )
             finally:
                 source.close()
@@ -235,9 +225,9 @@ class Follower:
         """Ask for what follows and write it in one transaction; returns why that can not be."""
         self._tell(Pull(file.cursor.position, self._events_count))
         answer = self._receive()
-        if isinstance(answer, Slice) and not answer.must_rebuild:
-            if not answer.blocks and answer.position == file.cursor.position:
-                return ""
+        if isinstance(answer, Slice) and _is_empty(file.cursor, answer):
+            return ""
+        reason = ""
         with file.connection:
             while isinstance(answer, Copies):
                 file.projection.apply_copies(answer)
@@ -338,7 +328,7 @@ class Follower:
 def compare(connection: apsw.Connection, found: list[Copies]) -> list[str]:
     """Name the jobs whose row is not what their record says."""
     columns = ", ".join((*rows.SPEC_COLUMNS, *rows.JOB_COLUMNS))
-    sql = f"SELECT {columns}, payload_text FROM jobs JOIN job_payloads USING (n) WHERE id = ?"  # noqa: S608
+    sql = f"SELECT {columns}, payload_text FROM jobs JOIN job_payloads USING (n) WHERE id = ?"
     differing: list[str] = []
     for copies in found:
         differing += [identifier.hex() for identifier in copies.gone_jobs]
@@ -349,6 +339,11 @@ def compare(connection: apsw.Connection, found: list[Copies]) -> list[str]:
             if actual != (*expected, rows.text(copy.spec.payload)):
                 differing.append(expected[0])
     return differing
+
+
+def _is_empty(before: Cursor, answer: Slice) -> bool:
+    """Whether a slice changes nothing at all."""
+    return not answer.must_rebuild and not answer.blocks and answer.position == before.position
 
 
 def _refusal(before: Cursor, answer: Slice) -> str:

@@ -1,3 +1,5 @@
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
+# The stub of apsw names a type that came with Python 3.12.
 """What happened in each minute of each queue, counted from events alone.
 
 How long a job waited and ran needs two events each, and they may lie in different slices: marks

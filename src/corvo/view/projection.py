@@ -1,3 +1,5 @@
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
+# The stub of apsw names a type that came with Python 3.12.
 """Applies copies of records and slices of events to the tables.
 
 Everything here runs inside a transaction its caller began and will commit together with the cursor.
@@ -155,9 +157,6 @@ class Projection:
             execute(_WRITE_JOB_WORKER, (number, job.worker))
         if copy.errors:
             self._write_errors(number, copy)
-        if is_new and not job.flags and job.rare is None:
-            if job.checkpoint is None and job.result is None:
-                return
         documents = rows.documents_row(copy)
         if documents is not None:
             sql = "INSERT OR REPLACE INTO job_documents VALUES (?, ?, ?)"
@@ -217,7 +216,7 @@ class Projection:
         if batch_id is not None:
             self._want_batch(ns, batch_id)
         for table in _OWNED:
-            execute(f"DELETE FROM {table} WHERE n = ?", (number,))  # noqa: S608 - our own names
+            execute(f"DELETE FROM {table} WHERE n = ?", (number,))
         execute("DELETE FROM jobs_text WHERE rowid = ?", (number,))
 
     def _want_batch(self, ns: int, name: Any) -> None:

@@ -1,3 +1,5 @@
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
+# The stub of apsw names a type that came with Python 3.12.
 """The registry of queries: what the core may ask by name.
 
     @query("job_events")
@@ -94,5 +96,3 @@ def queue_minutes(connection: apsw.Connection, parameters: Parameters) -> bytes:
     for minute, *sums in connection.execute(sql, values):
         found.append({"at": instant(minute * 60_000)} | dict(zip(names, sums, strict=True)))
     return encode_json({"minutes": found})
-
-

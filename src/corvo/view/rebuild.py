@@ -1,3 +1,5 @@
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
+# The stub of apsw names a type that came with Python 3.12.
 """Builds the projection anew from a copy of the store, into a file that gets its name at the end.
 
 Whoever opens the copy is not this package's business: it comes as plain iterators.

@@ -40,6 +40,7 @@ _USAGE_COUNTS: Final = (
 _INTEGER_MAX: Final = 2**63 - 1
 USAGE_PHASE: Final = "total"
 
+_decode_usage = msgspec.json.Decoder(dict[str, Any]).decode
 _encode_json = msgspec.json.Encoder().encode
 
 
@@ -158,7 +159,9 @@ def documents_row(copy: JobCopy) -> Row | None:
     """Checkpoint and result; None when there is neither."""
     checkpoint = copy.checkpoint if copy.checkpoint is not None else copy.job.checkpoint
     result = copy.result if copy.result is not None else copy.job.result
-    return (text(checkpoint), text(result)) if checkpoint is not None or result is not None else None
+    return (
+        (text(checkpoint), text(result)) if checkpoint is not None or result is not None else None
+    )
 
 
 def error_row(number: int, error: JobError) -> Row:
@@ -183,10 +186,9 @@ def usage_row(copy: JobCopy) -> Row | None:
     if reported is None:
         return None
     try:
-        members = msgspec.json.decode(reported)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        members = None
-    found: dict[str, Any] = members if isinstance(members, dict) else {}
+        found = _decode_usage(reported)
+    except (msgspec.MsgspecError, RecursionError):
+        found = {}
     counts = [_count(found.get(name)) for name in _USAGE_COUNTS]
     model, provider = _name(found.get("model")), _name(found.get("provider"))
     cost = micro_dollars(found.get("cost_usd"))

@@ -19,17 +19,7 @@ from corvo.model.copied import Copies, JobCopy
 from corvo.model.event import EventBlock
 from corvo.model.ids import BATCH, parse_id
 from corvo.view import frames, messages
-from corvo.view.messages import (
-    Copied,
-    Hello,
-    Progress,
-    Pull,
-    Slice,
-    Snapshot,
-    Told,
-    Want,
-    Welcome,
-)
+from corvo.view.messages import Copied, Hello, Progress, Pull, Slice, Snapshot, Told, Want, Welcome
 from corvo.view.standing import Standing
 
 if TYPE_CHECKING:
