@@ -1,0 +1,5 @@
+"""placeholder, replaced
+
+x
+y
+"""
