@@ -1,5 +1,0 @@
-"""placeholder, replaced
-
-x
-y
-"""
