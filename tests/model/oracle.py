@@ -55,6 +55,7 @@ HANDLERS: dict[type[Any], Callable[[World, Any], object]] = {
     c.TrimEvents: sweep.trim_events,
     c.StepOperations: sweep.step_operations,
     c.UpgradeMachine: sweep.upgrade_machine,
+    c.SetEpoch: sweep.set_epoch,
 }
 
 

@@ -83,6 +83,8 @@ def with_kind(writer: Writer, kind: type[Any]) -> c.Command:
         return c.TrimEvents(keep_ms=1, keep_count=1)
     if kind is c.UpgradeMachine:
         return c.UpgradeMachine(MACHINE_VERSION)
+    if kind is c.SetEpoch:
+        return c.SetEpoch(b"\x07" * 16)
     if kind is c.ClearQueue or kind is c.DeleteQueue:
         return kind(0, writer.queue(), make_other_id(10**6 + writer.others))
     for _ in range(10_000):

@@ -7,6 +7,7 @@ for routes where a microsecond does not matter.
 """
 
 import asyncio
+import secrets
 from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
@@ -25,7 +26,7 @@ from corvo.engine.workers import WorkerRegistry
 from corvo.machine import Applied, Machine, SweepPolicy
 from corvo.machine.kv import Store
 from corvo.model import limits
-from corvo.model.command import Command, EnqueueBatch, EnqueueJob, FetchJobs
+from corvo.model.command import Command, EnqueueBatch, EnqueueJob, FetchJobs, SetEpoch
 from corvo.model.event import EventBlock
 from corvo.model.outcome import Claim, Outcome
 from corvo.replication import LocalLog
@@ -33,6 +34,7 @@ from corvo.runtime.clock import Clock
 from corvo.runtime.tasks import Supervisor
 
 RETENTION_INTERVAL_MS = 5_000
+NO_EPOCH = bytes(16)
 PHASE_NAMES = ("serving", "starting", "draining", "stopped")
 
 
@@ -99,6 +101,7 @@ class Engine:
         self.workers = WorkerRegistry(clock)
         self._admission = Admission(options.bounds)
         self._feed = Feed(machine.index, machine.events)
+        self._watchers: list[Callable[[], None]] = []
         self._pipeline = Pipeline(
             loop=loop,
             log=log,
@@ -159,6 +162,12 @@ class Engine:
             hooks=hooks,
             free_bytes=free_bytes,
         )
+
+    async def name_history(self) -> bytes:
+        """Give the history its name when it has none; return the name. Call before serving."""
+        if self._machine.epoch == NO_EPOCH:
+            await self.sweep([SetEpoch(secrets.token_bytes(len(NO_EPOCH)))])
+        return self._machine.epoch
 
     def start(self) -> None:
         """Open the door and begin the periodic work."""
@@ -296,6 +305,8 @@ class Engine:
     def _on_applied(self, batch: Batch, applied: Applied) -> None:
         if applied.events is not None:
             self._feed.append(batch.index, applied.events)
+            for watcher in self._watchers:
+                watcher()
         for fault in applied.faults:
             self._hooks.fault(batch.index, fault.ordinal, fault.trace)
         now_s = self._clock.monotonic()
@@ -326,6 +337,11 @@ class Engine:
         return self._machine.event_floor
 
     @property
+    def event_floor_seq(self) -> int:
+        """The sequence number of the first event that is kept."""
+        return self._machine.event_floor_seq
+
+    @property
     def is_serving(self) -> bool:
         return self._admission.phase == OPEN
 
@@ -341,6 +357,14 @@ class Engine:
     def feed(self, after_index: int, max_bytes: int) -> list[tuple[int, EventBlock]]:
         """Return events that follow an index, oldest first, about as many bytes as asked."""
         return self._feed.read(after_index, max_bytes)
+
+    def watch(self, watcher: Callable[[], None]) -> Callable[[], None]:
+        """Call back after each entry that had events; returns how to end that.
+
+        Cost: runs on the write path. A watcher sets a flag or wakes a task, and never fails.
+        """
+        self._watchers.append(watcher)
+        return lambda: self._watchers.remove(watcher)
 
     def waiting(self, ns: int, queue: str) -> int:
         """How many parked fetches listen to a queue."""
@@ -380,6 +404,7 @@ class Engine:
             "index": self._machine.index,
             "term": self._log.term,
             "chain": self._machine.chain.hex(),
+            "epoch": self._machine.epoch.hex(),
             "machine_version": self._machine.version,
             "fsync": self._log.policy.render(),
             "log": {

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 from corvo.machine import Machine
-from corvo.model.queue import Gate, Limit
+from corvo.model.queue import Gate, Limit, QueueRecord
 from corvo.model.view import BatchView, JobView, QueueView, WhyView
 from corvo.runtime.clock import Clock
 
@@ -11,7 +11,18 @@ from corvo.runtime.clock import Clock
 class Reads:
     """The machine without its `apply`. Every answer is of the last applied entry, and a copy."""
 
-    __slots__ = ("_clock", "_machine", "batch", "job", "limit", "limits", "queue", "queues")
+    __slots__ = (
+        "_clock",
+        "_machine",
+        "batch",
+        "copy_job",
+        "job",
+        "limit",
+        "limits",
+        "queue",
+        "queue_record",
+        "queues",
+    )
 
     def __init__(self, machine: Machine, clock: Clock) -> None:
         self._machine = machine
@@ -23,6 +34,9 @@ class Reads:
         self.limits: Callable[[int], list[tuple[Limit, Gate]]] = machine.limits
         self.limit: Callable[[int, str], tuple[Limit, Gate] | None] = machine.limit
         self.batch: Callable[[int, bytes], BatchView | None] = machine.batch
+        # These two hand out the machine's own objects: encode them before the next entry.
+        self.copy_job = machine.copy_job
+        self.queue_record: Callable[[int, str], QueueRecord | None] = machine.queue_record
 
     def why(self, ns: int, job_id: bytes) -> WhyView | None:
         """Explain why a job is not running, as of now."""
@@ -38,6 +52,11 @@ class Reads:
     def now_ms(self) -> int:
         """The stamp of the last applied entry."""
         return self._machine.now_ms
+
+    @property
+    def epoch(self) -> bytes:
+        """The name of this history; it changes when a backup is restored."""
+        return self._machine.epoch
 
     @property
     def chain(self) -> bytes:

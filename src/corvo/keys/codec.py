@@ -30,6 +30,7 @@ class Meta(Struct, array_like=True, gc=False):
     numbers: int  # last queue or space number given out
     event_floor: int  # first index whose events are kept
     event_floor_seq: int  # its first sequence number
+    epoch: bytes = bytes(16)  # name of this history; zeros: never named
 
 
 class SettledBlock(Struct, array_like=True, gc=False):

@@ -49,7 +49,7 @@ def admit(state: State, queue: Queue, spec: Spec, *, waiting: int = 0) -> Job:
     state.dirty[job_id] = job
     if not queue.is_dirty:
         state.touch(queue)
-    state.events.append(Event(ev.ENQUEUED, job_id, spec.queue))
+    state.events.append(Event(ev.ENQUEUED, job_id, spec.queue, ns=spec.ns))
     return job
 
 

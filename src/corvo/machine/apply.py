@@ -18,7 +18,7 @@ from msgspec import Struct
 from corvo.errors import CorvoError
 from corvo.machine import depends, dispatch, enqueue, operate, operations, queues, report, sweep
 from corvo.machine.kv import Store
-from corvo.machine.state import State
+from corvo.machine.state import NO_EPOCH, State
 from corvo.model import command as cm
 from corvo.model import event as ev
 from corvo.model import outcome
@@ -40,6 +40,20 @@ def upgrade_machine(state: State, command: cm.UpgradeMachine) -> Swept | Rejecte
     state.version = command.version
     data = {"version": command.version}
     state.events.append(Event(ev.MACHINE_UPGRADED, b"", "", 0, data))
+    return Swept(1)
+
+
+def set_epoch(state: State, command: cm.SetEpoch) -> Swept | Rejected:
+    """Name the history, unless somebody else has done so meanwhile."""
+    if len(command.epoch) != len(NO_EPOCH) or command.epoch == NO_EPOCH:
+        text = f"an epoch is {len(NO_EPOCH)} bytes, not all of them zero"
+        return Rejected(outcome.VALIDATION_ERROR, text, field="epoch")
+    if state.epoch != command.previous:
+        text = f"the history already has the name {state.epoch.hex()}"
+        return Rejected(outcome.INVALID_STATE, text)
+    state.epoch = command.epoch
+    data = {"epoch": command.epoch.hex(), "previous": command.previous.hex()}
+    state.events.append(Event(ev.HISTORY_STARTED, b"", "", 0, data))
     return Swept(1)
 
 
@@ -76,6 +90,7 @@ HANDLERS: dict[type, Callable[[State, Any], Outcome]] = {
     cm.TrimEvents: sweep.trim_events,
     cm.StepOperations: operations.step_operations,
     cm.UpgradeMachine: upgrade_machine,
+    cm.SetEpoch: set_epoch,
 }
 
 

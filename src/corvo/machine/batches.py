@@ -50,7 +50,7 @@ def seal(state: State, ns: int, batch_id: bytes, duplicates: int) -> None:
     batch.total -= duplicates
     batch.pending -= duplicates + 1
     data = {"batch_id": ids.render_id(ids.BATCH, batch.id), "total": batch.total}
-    state.events.append(Event(ev.BATCH_CREATED, b"", batch.callback_queue, 0, data))
+    state.events.append(Event(ev.BATCH_CREATED, b"", batch.callback_queue, 0, data, ns))
     if not batch.pending:
         _finish(state, batch)
     _save(state, batch)
@@ -67,6 +67,17 @@ def member_ended(state: State, job: Job, batch_id: bytes, ended: int) -> None:
     if not batch.pending:
         _finish(state, batch)
     _save(state, batch)
+
+
+def note_of(state: State, job: Job) -> dict[str, object] | None:
+    """Name the batch a job is counted in, for the event that says the job is gone.
+
+    Whoever follows the events can read a job's batch from its record, but not of one that is gone.
+    """
+    if not job.flags & (jb.FLAG_MEMBER | jb.FLAG_COUNTED):
+        return None
+    batch_id = state.spec(job).batch_id
+    return {"batch_id": ids.render_id(ids.BATCH, batch_id)} if batch_id is not None else None
 
 
 def _count(batch: Batch, ended: int, by: int) -> None:
@@ -111,7 +122,7 @@ def _finish(state: State, batch: Batch) -> None:
         queue = state.open_queue(batch.ns, batch.callback_queue)
         admit(state, queue, Spec(batch.callback_id, batch.ns, batch.callback_queue, payload))
         data["callback_job_id"] = ids.render_id(ids.JOB, batch.callback_id)
-    state.events.append(Event(ev.BATCH_COMPLETED, b"", batch.callback_queue, 0, data))
+    state.events.append(Event(ev.BATCH_COMPLETED, b"", batch.callback_queue, 0, data, batch.ns))
 
 
 def purge(state: State, ns: int, batch_id: bytes) -> None:
@@ -119,4 +130,4 @@ def purge(state: State, ns: int, batch_id: bytes) -> None:
     if load(state, ns, batch_id) is not None:
         state.writes[space.batch_key(ns, batch_id)] = None
         data = {"batch_id": ids.render_id(ids.BATCH, batch_id)}
-        state.events.append(Event(ev.BATCH_PURGED, b"", "", 0, data))
+        state.events.append(Event(ev.BATCH_PURGED, b"", "", 0, data, ns))

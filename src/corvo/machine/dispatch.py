@@ -183,7 +183,7 @@ def claim(state: State, head: Head, command: FetchJobs) -> Claim:
     if spec.unique is not None and spec.unique.mode == jb.UNIQUE_UNTIL_START:
         unique.release(state, queue, job)
     state.events.append(
-        Event(ev.STARTED, job.id, record.name, job.attempt, {"worker": command.worker})
+        Event(ev.STARTED, job.id, record.name, job.attempt, {"worker": command.worker}, job.ns)
     )
     checkpoint = job.checkpoint
     if job.flags & jb.FLAG_CHECKPOINT_BLOB:

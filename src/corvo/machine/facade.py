@@ -3,14 +3,15 @@
 from hashlib import blake2b
 
 from corvo.keys.order import pack_u32
-from corvo.machine import dispatch, read, sweep, why
+from corvo.machine import dispatch, extract, read, sweep, why
 from corvo.machine.apply import Applied, Applier
 from corvo.machine.kv import Reader, Store
 from corvo.machine.sweep import SweepPolicy
 from corvo.model.command import Command, Entry
+from corvo.model.copied import JobCopy
 from corvo.model.event import EventBlock
 from corvo.model.outcome import Outcome
-from corvo.model.queue import Gate, Limit
+from corvo.model.queue import Gate, Limit, QueueRecord
 from corvo.model.view import BatchView, JobView, QueueView, WhyView
 
 
@@ -37,6 +38,11 @@ class Machine:
         return self._state.chain
 
     @property
+    def epoch(self) -> bytes:
+        """Name of this history; zeros when it was never named."""
+        return self._state.epoch
+
+    @property
     def version(self) -> int:
         """Machine version in force."""
         return self._state.version
@@ -50,6 +56,11 @@ class Machine:
     def event_floor(self) -> int:
         """First index whose events are kept."""
         return self._state.event_floor
+
+    @property
+    def event_floor_seq(self) -> int:
+        """Sequence number of the first event that is kept."""
+        return self._state.event_floor_seq
 
     def apply(self, index: int, raw: bytes, entry: Entry) -> Applied:
         """Apply one entry and write its effects."""
@@ -115,6 +126,19 @@ class Machine:
     def events(self, after_index: int, limit: int) -> list[tuple[int, EventBlock]]:
         """Return event blocks after an index, oldest first."""
         return read.read_events(self._state, after_index, limit)
+
+    def copy_job(
+        self, ns: int, job_id: bytes, *, has_spec: bool, errors_since_ms: int
+    ) -> JobCopy | None:
+        """Copy a job for a reader elsewhere; valid until the next entry."""
+        return extract.copy_job(
+            self._state, ns, job_id, has_spec=has_spec, errors_since_ms=errors_since_ms
+        )
+
+    def queue_record(self, ns: int, name: str) -> QueueRecord | None:
+        """Return the record of a queue itself; valid until the next entry."""
+        queue = self._state.names.get((ns, name))
+        return queue.record if queue is not None else None
 
 
 def digest(store: Reader) -> bytes:

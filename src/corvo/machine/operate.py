@@ -209,7 +209,7 @@ def delete_job(state: State, command: DeleteJob) -> JobChanged | Rejected:
         return not_found(command.id)
     queue = state.queue_of(job)
     was = job.state
-    state.emit(ev.DELETED, job, queue.record.name)
+    state.emit(ev.DELETED, job, queue.record.name, batches.note_of(state, job))
     erase(state, queue, job)
     return JobChanged("deleted", was)
 

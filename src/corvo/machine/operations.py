@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 from corvo.keys import codec, space
 from corvo.keys.order import pack_u16, pack_u32, successor
-from corvo.machine import depends, lanes, places
+from corvo.machine import batches, depends, lanes, places
 from corvo.machine.settle import erase
 from corvo.machine.state import Queue, State, is_doomed
 from corvo.model import event as ev
@@ -103,7 +103,7 @@ def _erase_doomed(state: State, operation: Operation, job_id: bytes) -> int:
     queue = state.queue_of(job)
     if not is_doomed(queue, job):
         return 0
-    state.emit(ev.DELETED, job, queue.record.name)
+    state.emit(ev.DELETED, job, queue.record.name, batches.note_of(state, job))
     erase(state, queue, job, is_doomed=True)
     depends.drain(state)
     return 1

@@ -36,7 +36,7 @@ def _unknown(name: str) -> Rejected:
 
 def _note(state: State, kind: int, queue: Queue, data: dict[str, object] | None = None) -> None:
     state.touch(queue)
-    state.events.append(Event(kind, b"", queue.record.name, 0, data))
+    state.events.append(Event(kind, b"", queue.record.name, 0, data, queue.record.ns))
 
 
 def _open(state: State, ns: int, name: str) -> Queue | Rejected:
@@ -161,7 +161,7 @@ def set_limit(state: State, command: SetLimit) -> LimitChanged:
     key = space.LIMIT + command.ns.to_bytes(2, "big") + command.name.encode()
     state.writes[key] = codec.encode(limit)
     _wake(state, command.ns, command.name)
-    state.events.append(Event(ev.LIMIT_SET, b"", "", 0, {"limit": command.name}))
+    state.events.append(Event(ev.LIMIT_SET, b"", "", 0, {"limit": command.name}, command.ns))
     return LimitChanged("ok")
 
 
@@ -171,7 +171,7 @@ def delete_limit(state: State, command: DeleteLimit) -> LimitChanged | Rejected:
         return Rejected(outcome.NOT_FOUND, f"there is no limit {command.name}")
     state.writes[space.LIMIT + command.ns.to_bytes(2, "big") + command.name.encode()] = None
     _wake(state, command.ns, command.name)
-    state.events.append(Event(ev.LIMIT_DELETED, b"", "", 0, {"limit": command.name}))
+    state.events.append(Event(ev.LIMIT_DELETED, b"", "", 0, {"limit": command.name}, command.ns))
     return LimitChanged("deleted")
 
 

@@ -235,6 +235,7 @@ def heartbeat_job(state: State, command: HeartbeatJob) -> Beaten | Rejected:
     name = queue.record.name
     if command.progress is not None:
         documents.set_progress(state, job, command.progress)
+    if command.progress is not None or command.usage is not None:
         state.emit(ev.PROGRESS, job, name)
     if command.checkpoint is not None:
         documents.set_checkpoint(state, job, command.checkpoint)

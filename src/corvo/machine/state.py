@@ -31,6 +31,7 @@ _DELETED = b"\xff deleted"
 _JOBS_PER_GENERATION = 32_768
 _SPEC_BYTES_PER_GENERATION = 16 << 20
 _MACHINE_VERSION_FIRST = 1
+NO_EPOCH = bytes(16)
 SPEC_BYTES = 400  # what a cached spec costs besides its payload
 
 
@@ -89,6 +90,7 @@ class State:
         self.numbers = meta.numbers if meta else 0
         self.event_floor = meta.event_floor if meta else 1
         self.event_floor_seq = meta.event_floor_seq if meta else 1
+        self.epoch = meta.epoch if meta else NO_EPOCH
         self.jobs: dict[bytes, Job] = {}
         self.jobs_old: dict[bytes, Job] = {}
         self.specs: dict[bytes, Spec] = {}
@@ -187,6 +189,7 @@ class State:
             self.numbers,
             self.event_floor,
             self.event_floor_seq,
+            self.epoch,
         )
 
     def _age_caches(self) -> None:
@@ -308,7 +311,7 @@ class State:
             self.queues[number] = queue
             self.names[ns, name] = queue
             self.touch(queue)
-            self.events.append(Event(ev.QUEUE_CREATED, b"", name))
+            self.events.append(Event(ev.QUEUE_CREATED, b"", name, ns=ns))
         return queue
 
     def add_deadline(self, due_ms: int, kind: int, ns: int, rest: bytes) -> None:
@@ -325,7 +328,7 @@ class State:
 
     def emit(self, kind: int, job: Job, queue: str, data: dict[str, Any] | None = None) -> None:
         """Record that something happened to a job."""
-        self.events.append(Event(kind, job.id, queue, job.attempt, data))
+        self.events.append(Event(kind, job.id, queue, job.attempt, data, job.ns))
 
 
 def is_doomed(queue: Queue, job: Job) -> bool:

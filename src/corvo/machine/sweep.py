@@ -83,7 +83,7 @@ def reclaim_leases(state: State, command: ReclaimLeases) -> Swept:
 
 def _erase_doomed(state: State, queue: Queue, job: jb.Job) -> None:
     """A sweep met a job of a cleared or deleted queue before the operation did."""
-    state.emit(ev.DELETED, job, queue.record.name)
+    state.emit(ev.DELETED, job, queue.record.name, batches.note_of(state, job))
     erase(state, queue, job, is_doomed=True)
 
 

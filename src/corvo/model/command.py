@@ -286,6 +286,16 @@ class UpgradeMachine(Struct, frozen=True, array_like=True, gc=False, tag=32):
     version: int
 
 
+class SetEpoch(Struct, frozen=True, array_like=True, gc=False, tag=60):
+    """Name the history: sixteen random bytes, drawn by the server when a directory begins to live.
+
+    Cursors of the feed carry it, so that one from before a restore is told from one after it.
+    """
+
+    epoch: bytes
+    previous: bytes = bytes(16)  # what it replaces; anything else in force: refused
+
+
 Command = (
     EnqueueJob
     | EnqueueBatch
@@ -319,6 +329,7 @@ Command = (
     | TrimEvents
     | StepOperations
     | UpgradeMachine
+    | SetEpoch
 )
 
 

@@ -55,6 +55,8 @@ EVENT_NAMES = (
     "limit.deleted",
     "machine.fault",
     "machine.upgraded",
+    "history.started",
+    "imported",
 )
 (
     ENQUEUED,
@@ -102,6 +104,8 @@ EVENT_NAMES = (
     LIMIT_DELETED,
     MACHINE_FAULT,
     MACHINE_UPGRADED,
+    HISTORY_STARTED,
+    IMPORTED,
 ) = range(len(EVENT_NAMES))
 
 
@@ -113,6 +117,7 @@ class Event(Struct, frozen=True, array_like=True, gc=False):
     queue: str
     attempt: int = 0
     data: dict[str, Any] | None = None
+    ns: int = 0  # last, since blocks written before it was there lack it
 
 
 class EventBlock(Struct, frozen=True, array_like=True, gc=False):

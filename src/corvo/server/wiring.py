@@ -93,6 +93,7 @@ async def build(config: Config, fatal: Fatal) -> Server:
     )
     _report_recovery(engine, telemetry)
     settle_collector()
+    await engine.name_history()
     edge = await _listen(config, engine, telemetry)
     engine.start()
     tasks = Supervisor()
