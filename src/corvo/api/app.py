@@ -21,6 +21,7 @@ from corvo.api.http.slowlane import hot_routes
 from corvo.api.routes.jobs import JobRoutes
 from corvo.api.routes.limits import LimitRoutes
 from corvo.api.routes.queues import QueueRoutes
+from corvo.api.routes.search import NoView, SearchRoutes, View
 from corvo.api.routes.server import ServerRoutes
 from corvo.api.routing import Application, Table, starlette_routes
 from corvo.api.translate import Context
@@ -46,11 +47,13 @@ def build(
     *,
     payload_bytes_max: int = limits.PAYLOAD_BYTES_MAX,
     view_state: Callable[[], str] = lambda: "off",
+    view: View | None = None,
 ) -> Surface:
     """Build the API of an engine."""
     hot = hot_table(HotRoutes(engine, payload_bytes_max))
     context = Context(engine.new_id, payload_bytes_max)
     tables: tuple[Table, ...] = (
+        SearchRoutes(view or NoView()).table(),
         JobRoutes(engine, context).table(),
         QueueRoutes(engine).table(),
         LimitRoutes(engine).table(),

@@ -54,6 +54,14 @@ class Call:
         text = self._scope["query_string"].decode("latin-1")
         return dict(parse_qsl(text, keep_blank_values=True)).get(name)
 
+    def header(self, name: str) -> str | None:
+        """The first value of the header with this lower-case name."""
+        wanted = name.encode()
+        for sent_name, value in self._scope["headers"]:
+            if sent_name == wanted:
+                return value.decode("latin-1")
+        return None
+
     def read(self, reader: Reader[Shape]) -> Shape:
         """Decode the body. Raises `RequestError`."""
         return reader.read(self.body, self._scope["query_string"])

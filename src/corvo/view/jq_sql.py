@@ -56,7 +56,9 @@ class Value(Struct, frozen=True, gc=False):
 
 def condition(node: Node, document: str) -> Sql:
     """SQL that is 1 where the document matches; `document` is a column of JSONB or NULL."""
-    root = Value(Sql(f"json_type({document})"), Sql(f"jsonb_extract({document}, '$')"), root=Sql(document))
+    root = Value(
+        Sql(f"json_type({document})"), Sql(f"jsonb_extract({document}, '$')"), root=Sql(document)
+    )
     found = _Compiler().matched(node, root)
     if len(found.text) > limits.JQ_SQL_CHARACTERS_MAX:
         raise RequestError("the expression is too complex", field=FIELD)
@@ -355,9 +357,7 @@ def _against(sign: str, left: Value, right: Scalar) -> Sql:
             is_same = _sql(left.value, Sql(f" {'=' if sign == '==' else '<>'} ?", (right,)))
             kinds = ("text",) if kind == "text" else ("integer", "real")
             found = _sql(*[part for k in kinds for part in (f" WHEN '{k}' THEN ", is_same)])
-        return _sql(
-            "CASE ", left.kind, found, f" WHEN 'error' THEN NULL ELSE {other} END"
-        )
+        return _sql("CASE ", left.kind, found, f" WHEN 'error' THEN NULL ELSE {other} END")
     if right is None:
         is_held = "1" if sign in ("<=", ">=") else "0"
         return _sql("CASE ", left.kind, f" WHEN 'null' THEN {is_held} END")

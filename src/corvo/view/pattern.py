@@ -11,7 +11,6 @@ the text, `$` at its end or before a newline that ends it, `\\z` at its end.
 """
 
 from collections.abc import Callable, Iterable
-from functools import lru_cache
 from typing import Final
 
 from msgspec import Struct
@@ -272,6 +271,9 @@ def _size(tree: Tree) -> int:
 # a place, "split" goes on in two directions, "end" is the match.
 _Step = tuple[str, object, int, int]
 _END: Final = 0
+_MATCH: Final = -1
+_NO_MATCH: Final = -2
+_Ending = tuple[frozenset[int] | None, str, int, bool]
 
 
 class Pattern:
@@ -282,11 +284,18 @@ class Pattern:
         self._steps: list[_Step] = [("end", None, 0, 0)]
         self._first = self._compile(parse(source), _END)
         self._forget()
+        self._opening = self._closure([self._first], is_start=True, rest=2, ends_line=False)
+        # Whether a match can only begin at the start: then states can die out for good.
+        later = [
+            self._closure([self._first], is_start=False, rest=n, ends_line=True) for n in (0, 1)
+        ]
+        self._is_anchored = not any(later)
 
     def _forget(self) -> None:
         self._states: dict[frozenset[int], int] = {}
         self._sets: list[frozenset[int]] = []
         self._moves: list[dict[str, int]] = []
+        self._endings: dict[_Ending, frozenset[int]] = {}
 
     # --- from tree to automaton -------------------------------------------------------------------
 
@@ -334,32 +343,45 @@ class Pattern:
         Raises `TimeoutError` when `is_over` says so: each character costs at most the number of
         states, but texts may be long.
         """
-        start = self._closure([self._first], is_start=True, rest=len(text), text=text)
+        size = len(text)
+        ends_line = text.endswith("\n")
+        start = self._ending(None, "", size, ends_line) if size < 2 else self._opening
         if _END in start:
             return True
-        # Places at the end are only there for the last two positions; before, states are cached.
-        last = max(len(text) - 1, 0)
-        now = start
-        number = self._number(now)
-        for character in text[: max(last - 1, 0)]:
-            following = self._moves[number].get(character)
+        number = self._number(start)
+        moves = self._moves
+        # Places at the end are only found at the last two positions.
+        for character in text[: max(size - 2, 0)]:
+            following = moves[number].get(character)
             if following is None:
                 if is_over():
                     raise TimeoutError
                 following = self._move(number, character)
+                moves = self._moves
             if following < 0:
-                return True
+                return following == _MATCH
             number = following
         now = self._sets[number]
-        for at in range(max(last - 1, 0), len(text)):
-            rest = len(text) - at - 1
-            moved = self._consumed(now, text[at])
-            now = self._closure(
-                [*moved, self._first], is_start=False, rest=rest, text=text
-            )
+        for at in range(max(size - 2, 0), size):
+            now = self._ending(now, text[at], size - at - 1, ends_line)
             if _END in now:
                 return True
         return False
+
+    def _ending(
+        self, states: frozenset[int] | None, character: str, rest: int, ends_line: bool
+    ) -> frozenset[int]:
+        """The states after one of the last characters; None is before the first one."""
+        key = (states, character, rest, ends_line)
+        found = self._endings.get(key)
+        if found is None:
+            if len(self._endings) >= limits.PATTERN_CACHE_MAX:
+                self._endings.clear()
+            moved = [] if states is None else self._consumed(states, character)
+            found = self._endings[key] = self._closure(
+                [*moved, self._first], is_start=states is None, rest=rest, ends_line=ends_line
+            )
+        return found
 
     def _number(self, states: frozenset[int]) -> int:
         number = self._states.get(states)
@@ -374,10 +396,10 @@ class Pattern:
         states = self._sets[number]
         moved = self._consumed(states, character)
         # Two characters and more are left: no place at the end can be here.
-        following = self._closure([*moved, self._first], is_start=False, rest=2, text="")
-        if _END in following:
-            self._moves[number][character] = -1
-            return -1
+        following = self._closure([*moved, self._first], is_start=False, rest=2, ends_line=False)
+        if _END in following or (self._is_anchored and not following):
+            verdict = self._moves[number][character] = _MATCH if following else _NO_MATCH
+            return verdict
         if len(self._sets) >= limits.PATTERN_CACHE_MAX or len(self._moves[number]) >= 4_096:
             # Safety: numbers are dealt anew, and the one returned is the only one in use.
             self._forget()
@@ -395,7 +417,7 @@ class Pattern:
         return found
 
     def _closure(
-        self, states: Iterable[int], *, is_start: bool, rest: int, text: str
+        self, states: Iterable[int], *, is_start: bool, rest: int, ends_line: bool
     ) -> frozenset[int]:
         """Every state reached without a character; those that consume one, and the end."""
         seen: set[int] = set()
@@ -412,7 +434,7 @@ class Pattern:
             elif kind == "at":
                 is_here = is_start if value == "^" else rest == 0
                 if value == "$" and rest == 1:
-                    is_here = text.endswith("\n")
+                    is_here = ends_line
                 if is_here:
                     waiting.append(target)
             else:
@@ -434,9 +456,3 @@ def _is_member(one: One, character: str) -> bool:
     if character in one.singles or any(low <= character <= high for low, high in one.ranges):
         return True
     return any(_NAMED[name.lower()](character) == name.islower() for name in one.names)
-
-
-@lru_cache(maxsize=64)
-def compiled(source: str, flags: str) -> Pattern:
-    """Compile a pattern, or take the one compiled before."""
-    return Pattern(source, ignores_case="i" in flags)
