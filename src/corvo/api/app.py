@@ -8,7 +8,7 @@ Handler exceptions are not caught here: the transport answers them 500 INTERNAL_
 id and hands them to its `report`, the same way in both lanes.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
@@ -21,11 +21,13 @@ from corvo.api.http.slowlane import hot_routes
 from corvo.api.routes.jobs import JobRoutes
 from corvo.api.routes.limits import LimitRoutes
 from corvo.api.routes.queues import QueueRoutes
-from corvo.api.routes.search import NoView, SearchRoutes, View
+from corvo.api.routes.search import SearchRoutes
 from corvo.api.routes.server import ServerRoutes
+from corvo.api.routes.view import ViewRoutes
 from corvo.api.routing import Application, Table, starlette_routes
 from corvo.api.translate import Context
 from corvo.model import limits
+from corvo.view.client import ViewClient
 
 if TYPE_CHECKING:
     from corvo.engine import Engine
@@ -46,18 +48,19 @@ def build(
     engine: "Engine",
     *,
     payload_bytes_max: int = limits.PAYLOAD_BYTES_MAX,
-    view_state: Callable[[], str] = lambda: "off",
-    view: View | None = None,
+    view: ViewClient | None = None,
 ) -> Surface:
     """Build the API of an engine."""
+    view = view if view is not None else ViewClient(engine, is_on=False)
     hot = hot_table(HotRoutes(engine, payload_bytes_max))
     context = Context(engine.new_id, payload_bytes_max)
     tables: tuple[Table, ...] = (
-        SearchRoutes(view or NoView()).table(),
+        SearchRoutes(view).table(),
         JobRoutes(engine, context).table(),
         QueueRoutes(engine).table(),
         LimitRoutes(engine).table(),
-        ServerRoutes(engine, view_state).table(),
+        ServerRoutes(engine, view).table(),
+        ViewRoutes(view).table(),
     )
 
     def index() -> int:

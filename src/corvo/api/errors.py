@@ -120,6 +120,12 @@ CODES: Final[dict[str, Code]] = {
         "Try again after Retry-After.",
         retry_after_ms=1_000,
     ),
+    "QUERY_TIMEOUT": Code(
+        503,
+        "The query took longer than it may.",
+        "Narrow it down: name a queue, a state or a time.",
+        retry_after_ms=1_000,
+    ),
 }
 
 _INTERNAL: Final = CODES["INTERNAL_ERROR"]

@@ -54,13 +54,21 @@ class Call:
         text = self._scope["query_string"].decode("latin-1")
         return dict(parse_qsl(text, keep_blank_values=True)).get(name)
 
-    def header(self, name: str) -> str | None:
-        """The first value of the header with this lower-case name."""
-        wanted = name.encode()
-        for sent_name, value in self._scope["headers"]:
-            if sent_name == wanted:
+    def header(self, name: bytes) -> str | None:
+        """The first value of a header, its name in lower case."""
+        for found, value in self._scope["headers"]:
+            if found == name:
                 return value.decode("latin-1")
         return None
+
+    @property
+    def after(self) -> int:
+        """The index a read waits for: `?after=` or `X-Corvo-After`; 0 for none."""
+        text = self.query("after") or self.header(b"x-corvo-after") or "0"
+        if not text.isascii() or not text.isdigit() or int(text) > limits.SAFE_INTEGER_MAX:
+            message = "after must be an index: the X-Corvo-Index of an answer"
+            raise RequestError(message, field="after")
+        return int(text)
 
     def read(self, reader: Reader[Shape]) -> Shape:
         """Decode the body. Raises `RequestError`."""

@@ -16,6 +16,7 @@ EVENTS_MAX = 65_536
 # Bytes an event takes on the wire, as a rule; exact sizes would need the encoding done twice.
 EVENT_BYTES = 96
 STORE_BLOCKS_MAX = 512
+STORE_BLOCKS_STEP = 8
 
 Slice = list[tuple[int, EventBlock]]
 
@@ -58,9 +59,26 @@ class Feed:
         The first block is returned whatever its size, so that a consumer always gets on.
         """
         if after_index < self._floor:
-            return _fitting(self._load(after_index, STORE_BLOCKS_MAX), 0, max_bytes)
+            return self._from_store(after_index, max_bytes)
         start = bisect_right(self._blocks, after_index, key=_first)
         return _fitting(self._blocks, start, max_bytes)
+
+    def _from_store(self, after_index: int, max_bytes: int) -> Slice:
+        # Cost: a few blocks at a time. Decoding all that might be asked for, to give a part of it
+        # away, would hold up the loop for as long as a consumer is behind.
+        taken: Slice = []
+        left = max_bytes
+        while len(taken) < STORE_BLOCKS_MAX:
+            found = self._load(after_index, STORE_BLOCKS_STEP)
+            for item in found:
+                left -= len(item[1].events) * EVENT_BYTES
+                if left < 0 and taken:
+                    return taken
+                taken.append(item)
+            if len(found) < STORE_BLOCKS_STEP:
+                break
+            after_index = found[-1][0]
+        return taken
 
     def statistics(self) -> dict[str, int]:
         return {

@@ -20,6 +20,7 @@ from corvo.model.queue import QueueRecord
 Get = Callable[[bytes], bytes | None]
 
 SCAN_KEYS = 2_000
+_NEEDS_SPEC = jb.FLAG_UNIQUE | jb.FLAG_MEMBER | jb.FLAG_COUNTED
 
 
 def copy_job(
@@ -35,11 +36,12 @@ def copy_job(
     if job.ns != ns:
         return None
     copy = JobCopy(state.queues[job.queue_id].record.name, job)
-    if has_spec or job.flags & jb.FLAG_UNIQUE:
+    if has_spec or job.flags & _NEEDS_SPEC:
         spec = state.specs.get(job_id) or state.specs_old.get(job_id)
         if spec is None:
             spec = _load_spec(state.store.get, job)
         _fill(state.store.get, copy, spec)
+        copy.batch_id = spec.batch_id
         if has_spec:
             copy.spec = spec
     if job.flags or job.rare is not None:

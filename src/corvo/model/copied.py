@@ -22,6 +22,7 @@ class JobCopy(Struct, array_like=True, gc=False):
     progress: bytes | None = None
     usage: bytes | None = None
     errors: list[tuple[int, JobError]] | None = None  # (number, record), those asked for
+    batch_id: bytes | None = None  # the batch it is counted in, open or not
     lock_ms: int = 0  # when the unique lock it owns runs out; 0: it owns none
 
 

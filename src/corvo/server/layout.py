@@ -3,6 +3,7 @@
 Format:  data/LOCK     held by the one process that has the directory open
          data/wal/     segments of the log
          data/store/   RocksDB
+         data/view/    SQLite, a projection that may be deleted while no server runs
 """
 
 from msgspec import Struct
@@ -24,3 +25,7 @@ class Layout(Struct, frozen=True):
     @property
     def store(self) -> str:
         return f"{self.directory}/store"
+
+    @property
+    def view(self) -> str:
+        return f"{self.directory}/view"

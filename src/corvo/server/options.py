@@ -103,7 +103,7 @@ OPTIONS: tuple[Option, ...] = (
     Option("cluster-name", "corvo", "name written into the log, checked when it is opened"),
     Option("node-id", "node-1", "name of this node, written into the log"),
     Option("bootstrap", False, "accepted: a single server bootstraps itself"),
-    _choice("view", ("off",), "accepted: the read side is not part of this build"),
+    _choice("view", ("on", "off"), "the search index, a process of its own; off: no search"),
 )
 
 # Flags that mean nothing here. They are accepted, so that a command line found elsewhere works, and

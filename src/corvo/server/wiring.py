@@ -1,6 +1,6 @@
 """Builds every part once, in the order of dependencies, and takes them down in reverse.
 
-    lock ─▶ log ─▶ store ─▶ engine ─▶ api ─▶ listener ─▶ scheduler
+    lock ─▶ log ─▶ store ─▶ engine ─▶ api ─▶ listener ─▶ scheduler ─▶ view process
 
 Nothing else in the program chooses between RocksDB and memory, files and memory, or system and
 virtual time.
@@ -31,8 +31,10 @@ from corvo.runtime.telemetry import logger
 from corvo.scheduler import Ticker
 from corvo.server.config import Config
 from corvo.server.layout import Layout
+from corvo.server.supervise import ViewKeeper
 from corvo.storage.memory import MemoryStore
 from corvo.storage.rocks import RocksStore
+from corvo.view.client import ViewClient
 
 EPHEMERAL_DIRECTORY = "memory"
 EPHEMERAL_SEGMENT_BYTES = 8 << 20  # a segment is filled with zeros ahead, here in memory
@@ -54,9 +56,15 @@ class Server:
     """A running server: everything that has to be stopped, and the order to do it in."""
 
     def __init__(
-        self, engine: Engine, edge: Listener, tasks: Supervisor, unlock: Callable[[], None]
+        self,
+        engine: Engine,
+        edge: Listener,
+        tasks: Supervisor,
+        unlock: Callable[[], None],
+        keeper: ViewKeeper | None = None,
     ) -> None:
         self.engine = engine
+        self.keeper = keeper
         self.listener = edge
         self.tasks = tasks
         self._unlock = unlock
@@ -94,11 +102,17 @@ async def build(config: Config, fatal: Fatal) -> Server:
     _report_recovery(engine, telemetry)
     settle_collector()
     await engine.name_history()
-    edge = await _listen(config, engine, telemetry)
+    view = ViewClient(engine, is_on=config.view == "on")
+    edge = await _listen(config, engine, view, telemetry)
     engine.start()
     tasks = Supervisor()
     tasks.start("ticker", Ticker(engine).run())
-    return Server(engine, edge, tasks, ground.unlock)
+    keeper = None
+    if view.is_on:
+        directory = None if config.ephemeral else Layout(config.data_dir).view
+        keeper = ViewKeeper(view, directory, config.log_format)
+        tasks.start("view", keeper.run())
+    return Server(engine, edge, tasks, ground.unlock, keeper)
 
 
 def _open_files(config: Config, fatal: Fatal) -> Ground:
@@ -193,9 +207,12 @@ def _report_recovery(engine: Engine, telemetry: structlog.typing.FilteringBoundL
 
 
 async def _listen(
-    config: Config, engine: Engine, telemetry: structlog.typing.FilteringBoundLogger
+    config: Config,
+    engine: Engine,
+    view: ViewClient,
+    telemetry: structlog.typing.FilteringBoundLogger,
 ) -> Listener:
-    surface = app.build(engine, payload_bytes_max=config.max_payload_size)
+    surface = app.build(engine, payload_bytes_max=config.max_payload_size, view=view)
     host, port = config.address
 
     def report(error: BaseException, request_id: str) -> None:

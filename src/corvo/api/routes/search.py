@@ -4,44 +4,28 @@ The view makes the JSON; it goes out as it comes. Arguments are checked here, so
 answered also while the view is down.
 """
 
-from collections.abc import Mapping
-from typing import Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final
 
 from corvo.api.decode import Reader
 from corvo.api.filters import SearchRequest, filter_of, page_of, states_of
 from corvo.api.routing import Answer, Call, Table, not_found
 from corvo.api.values import check_note
-from corvo.errors import RequestError, UnavailableError
+from corvo.errors import RequestError
 from corvo.model import limits
 from corvo.model.ids import JOB, parse_id
 from corvo.view.filters import Filter, parameters
+
+if TYPE_CHECKING:
+    from corvo.view.client import ViewClient
 
 _PREFIX: Final = "/api/v1"
 _SEARCH: Final = Reader(SearchRequest)
 
 
-class View(Protocol):
-    """Who answers queries."""
-
-    async def query(self, name: str, parameters: Mapping[str, Any], after: int = 0) -> bytes:
-        """Answer a query by name. Raises `CorvoError`."""
-        ...
-
-
-class NoView:
-    """A server without a view."""
-
-    async def query(self, name: str, parameters: Mapping[str, Any], after: int = 0) -> bytes:
-        """Refuse."""
-        _ = name, parameters, after
-        hint = "start the server without --view off"
-        raise UnavailableError("this server keeps no search index", code="VIEW_DOWN", hint=hint)
-
-
 class SearchRoutes:
     """The operations that read the view."""
 
-    def __init__(self, view: View) -> None:
+    def __init__(self, view: "ViewClient") -> None:
         self._view = view
 
     def table(self) -> Table:
@@ -121,7 +105,7 @@ class SearchRoutes:
         return await self._ask(call, "storage", {"ns": call.principal.ns})
 
     async def _ask(self, call: Call, name: str, query: dict[str, Any]) -> Answer:
-        return Answer(200, await self._view.query(name, query, _after(call)))
+        return Answer(200, await self._view.query(name, query, call.after))
 
 
 def _text(call: Call, name: str) -> str | None:
@@ -130,17 +114,9 @@ def _text(call: Call, name: str) -> str | None:
 
 
 def _limit(call: Call) -> int | None:
-    return _integer(call.query("limit"), "limit")
-
-
-def _after(call: Call) -> int:
-    """The log index the answer must reflect: from the query or from the header."""
-    return _integer(call.query("after") or call.header("x-corvo-after"), "after") or 0
-
-
-def _integer(text: str | None, field: str) -> int | None:
+    text = call.query("limit")
     if not text:
         return None
     if not (text.isascii() and text.isdigit() and len(text) <= 16):
-        raise RequestError("this is not a whole number", field=field)
+        raise RequestError("this is not a whole number", field="limit")
     return int(text)

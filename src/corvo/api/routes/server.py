@@ -1,6 +1,5 @@
 """Routes about the server itself: health, version, workers, cluster."""
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
 from corvo import __version__
@@ -9,6 +8,7 @@ from corvo.api.values import maybe_instant
 
 if TYPE_CHECKING:
     from corvo.engine import Engine
+    from corvo.view.client import ViewClient
 
 API_VERSION: Final = "v1"
 FEATURES: Final = (
@@ -33,9 +33,9 @@ FEATURES: Final = (
 class ServerRoutes:
     """What the server says about itself."""
 
-    def __init__(self, engine: "Engine", view_state: Callable[[], str]) -> None:
+    def __init__(self, engine: "Engine", view: "ViewClient") -> None:
         self._engine = engine
-        self._view_state = view_state
+        self._view = view
 
     def table(self) -> Table:
         """Paths, methods and operations. Probes are found without the prefix, too."""
@@ -53,7 +53,7 @@ class ServerRoutes:
         """`GET /healthz`: 503 while starting or draining. A view that is down is not unhealthy."""
         is_ready = self._engine.is_serving
         status = "ok" if is_ready else self._engine.phase
-        return answer({"status": status, "view": self._view_state()}, 200 if is_ready else 503)
+        return answer({"status": status, "view": self._view.state}, 200 if is_ready else 503)
 
     async def live(self, _call: Call) -> Answer:
         """`GET /livez`: the process answers."""
@@ -75,7 +75,9 @@ class ServerRoutes:
 
     async def cluster_status(self, _call: Call) -> Answer:
         """`GET /cluster/status`: one node, its log, and the figures of its pipeline."""
-        return answer({"mode": "single"} | self._engine.status())
+        return answer(
+            {"mode": "single"} | self._engine.status() | {"view": self._view.statistics()}
+        )
 
 
 def _worker_members(worker: Any) -> dict[str, Any]:

@@ -33,7 +33,8 @@ CREATE TABLE jobs (
   max_retries INTEGER NOT NULL, -- attempts in all, requeues included
   run INTEGER NOT NULL,
   created_ms INTEGER NOT NULL,
-  scheduled_ms INTEGER,         -- when it becomes pending (scheduled, retrying), or was asked to
+  asked_ms INTEGER,             -- when the producer asked it to start
+  scheduled_ms INTEGER,         -- when it becomes pending (scheduled, retrying), else asked_ms
   started_ms INTEGER,           -- of the last attempt
   completed_ms INTEGER,         -- when it settled, if it completed
   failed_ms INTEGER,            -- when the last attempt failed
@@ -80,7 +81,7 @@ CREATE INDEX jobs_by_chain ON jobs (ns, chain_id, id) WHERE chain_id IS NOT NULL
 
 -- What a producer sent. Written with the job, rewritten only by unique mode `replace`.
 CREATE TABLE job_payloads (
-  n INTEGER PRIMARY KEY REFERENCES jobs (n) ON DELETE CASCADE,
+  n INTEGER PRIMARY KEY,
   payload_text TEXT NOT NULL,   -- as received, byte for byte
   payload BLOB,                 -- the same as JSONB; NULL when SQLite can not read the text
   options TEXT NOT NULL,        -- JSON object: retry, unique, limits, cost, depends_on, ...
@@ -89,13 +90,13 @@ CREATE TABLE job_payloads (
 
 -- What workers reported. No row when there is nothing.
 CREATE TABLE job_documents (
-  n INTEGER PRIMARY KEY REFERENCES jobs (n) ON DELETE CASCADE,
+  n INTEGER PRIMARY KEY,
   checkpoint_text TEXT,
   result_text TEXT
 ) STRICT;
 
 CREATE TABLE job_tags (
-  n INTEGER NOT NULL REFERENCES jobs (n) ON DELETE CASCADE,
+  n INTEGER NOT NULL,
   key TEXT NOT NULL,
   value TEXT NOT NULL,
   PRIMARY KEY (n, key)
@@ -104,7 +105,7 @@ CREATE INDEX job_tags_by_value ON job_tags (key, value, n);
 
 -- Every worker that ever had the job, as far as errors and the current attempt tell.
 CREATE TABLE job_workers (
-  n INTEGER NOT NULL REFERENCES jobs (n) ON DELETE CASCADE,
+  n INTEGER NOT NULL,
   worker_id TEXT NOT NULL,
   PRIMARY KEY (n, worker_id)
 ) STRICT, WITHOUT ROWID;
@@ -112,7 +113,7 @@ CREATE INDEX job_workers_by_worker ON job_workers (worker_id, n);
 
 -- Failed attempts: the first and the last fifty of each job.
 CREATE TABLE job_errors (
-  n INTEGER NOT NULL REFERENCES jobs (n) ON DELETE CASCADE,
+  n INTEGER NOT NULL,
   number INTEGER NOT NULL,      -- 0, 1, ...: position among all errors of the job
   attempt INTEGER NOT NULL,
   run INTEGER NOT NULL,
@@ -155,7 +156,6 @@ CREATE TABLE queues (
   dead INTEGER NOT NULL,
   cancelled INTEGER NOT NULL,
   waiting INTEGER NOT NULL,     -- of pending: those that wait for dependencies
-  unique_locks INTEGER NOT NULL,
   total_enqueued INTEGER NOT NULL, -- these only rise
   total_started INTEGER NOT NULL,
   total_completed INTEGER NOT NULL,
@@ -195,7 +195,7 @@ CREATE INDEX unique_locks_by_job ON unique_locks (job_id);
 
 -- Usage as last reported by the worker, one row for each job and phase.
 CREATE TABLE job_usage (
-  n INTEGER NOT NULL REFERENCES jobs (n) ON DELETE CASCADE,
+  n INTEGER NOT NULL,
   phase TEXT NOT NULL,          -- 'total' unless the report names phases
   input_tokens INTEGER NOT NULL,
   output_tokens INTEGER NOT NULL,
@@ -210,7 +210,7 @@ CREATE TABLE job_usage (
 
 -- Iterations of agent jobs as reported; empty until a worker reports some.
 CREATE TABLE job_iterations (
-  n INTEGER NOT NULL REFERENCES jobs (n) ON DELETE CASCADE,
+  n INTEGER NOT NULL,
   iteration INTEGER NOT NULL,
   status TEXT NOT NULL,
   reported TEXT NOT NULL,       -- JSON text as it came

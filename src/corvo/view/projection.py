@@ -1,0 +1,266 @@
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
+# The stub of apsw names a type that came with Python 3.12.
+"""Applies copies of records and slices of events to the tables.
+
+Everything here runs inside a transaction its caller began and will commit together with the cursor.
+A record is applied whole: the row afterwards depends on the record alone, so applying it twice, or
+a newer one first, ends in the same tables.
+"""
+
+from collections.abc import Iterable
+from typing import Any, Final
+
+import apsw
+
+from corvo.model import event as ev
+from corvo.model import limits
+from corvo.model.copied import Copies, JobCopy
+from corvo.model.event import EVENT_NAMES, EventBlock
+from corvo.model.ids import BATCH, JOB, parse_id, render_id
+from corvo.model.job import UNIQUE_MODE_NAMES, Batch, Spec
+from corvo.model.queue import QueueRecord
+from corvo.view import rows
+from corvo.view.minutes import Minutes
+
+_COLUMNS: Final = (*rows.SPEC_COLUMNS, *rows.JOB_COLUMNS)
+_INSERT_JOB = (
+    f"INSERT INTO jobs ({', '.join(_COLUMNS)}, scheduled_ms, tags) "
+    f"VALUES ({', '.join('?' * len(_COLUMNS))}, ?, jsonb(?)) RETURNING n"
+)
+_UPDATE_JOB = (
+    f"UPDATE jobs SET {', '.join(f'{name} = ?' for name in rows.JOB_COLUMNS)}, "
+    "scheduled_ms = coalesce(?, asked_ms) WHERE n = ?"
+)
+_FIND_JOB = "SELECT n, queue, last_error, unique_key FROM jobs WHERE id = ?"
+_WRITE_PAYLOAD = (
+    "INSERT OR REPLACE INTO job_payloads (n, payload_text, payload, options, bytes) "
+    "VALUES (?1, ?2, CASE WHEN json_valid(?2) THEN jsonb(?2) END, ?3, ?4)"
+)
+_WRITE_TEXT = "INSERT OR REPLACE INTO jobs_text (rowid, id, queue, payload, tags, error) VALUES "
+_WRITE_EVENT = "INSERT OR REPLACE INTO job_events VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
+_WRITE_ERROR = "INSERT OR REPLACE INTO job_errors VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+_WRITE_USAGE = "INSERT OR REPLACE INTO job_usage VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+_WRITE_QUEUE = f"INSERT OR REPLACE INTO queues VALUES ({', '.join('?' * 20)})"
+_WRITE_BATCH = f"INSERT OR REPLACE INTO batches VALUES ({', '.join('?' * 12)})"
+_WRITE_LOCK = "INSERT OR REPLACE INTO unique_locks VALUES (?, ?, ?, ?, ?, ?)"
+_WRITE_WORKER = (
+    "INSERT INTO workers VALUES (?1, ?2, NULL, ?3, ?3, 1) ON CONFLICT DO UPDATE "
+    "SET last_seen_ms = ?3, started_count = started_count + 1"
+)
+_WRITE_JOB_WORKER = "INSERT OR IGNORE INTO job_workers VALUES (?, ?)"
+# Tables whose rows go with the job.
+_OWNED: Final = (
+    "job_payloads",
+    "job_documents",
+    "job_tags",
+    "job_workers",
+    "job_errors",
+    "job_usage",
+    "job_iterations",
+)
+
+
+class Projection:
+    """The tables of one file, as seen by the one who writes them."""
+
+    def __init__(self, connection: apsw.Connection) -> None:
+        self.connection = connection
+        # Jobs and batches named by events or rows whose records were not sent along.
+        self._wanted_jobs: set[tuple[int, bytes]] = set()
+        self._wanted_batches: set[tuple[int, bytes]] = set()
+
+    def take_wanted(self) -> tuple[list[tuple[int, bytes]], list[tuple[int, bytes]]]:
+        """Records that have to be asked for before the transaction may be committed."""
+        found = sorted(self._wanted_jobs), sorted(self._wanted_batches)
+        self._wanted_jobs.clear()
+        self._wanted_batches.clear()
+        return found
+
+    # --- records --------------------------------------------------------------------------------
+
+    def apply_copies(self, copies: Copies) -> None:
+        """Write records as they stand, and remove what is gone."""
+        for copy in copies.jobs:
+            self.apply_job(copy)
+        for identifier in copies.gone_jobs:
+            self._remove_job(identifier)
+        self.apply_queues(copies.queues)
+        self.apply_batches(copies.batches)
+        if copies.gone_queues:
+            sql = "DELETE FROM queues WHERE ns = ? AND name = ?"
+            self.connection.executemany(sql, copies.gone_queues)
+        if copies.gone_batches:
+            names = [(render_id(BATCH, identifier),) for identifier in copies.gone_batches]
+            self.connection.executemany("DELETE FROM batches WHERE id = ?", names)
+
+    def apply_queues(self, records: Iterable[QueueRecord]) -> None:
+        """Write queues."""
+        self.connection.executemany(_WRITE_QUEUE, [rows.queue_row(record) for record in records])
+
+    def apply_batches(self, batches: Iterable[Batch]) -> None:
+        """Write batches."""
+        self.connection.executemany(_WRITE_BATCH, [rows.batch_row(batch) for batch in batches])
+
+    def apply_job(self, copy: JobCopy) -> None:
+        """Write one job, or note that its spec is wanted."""
+        job = copy.job
+        identifier = render_id(JOB, job.id)
+        found: Any = self.connection.execute(_FIND_JOB, (identifier,)).get
+        if found is None:
+            if copy.spec is None:
+                self._wanted_jobs.add((job.ns, job.id))
+                return
+            self.insert_job(copy, copy.spec)
+            return
+        number, queue, last_error, unique_key = found
+        row = rows.job_row(copy)
+        self.connection.execute(_UPDATE_JOB, (*row, rows.due_of(copy), number))
+        if copy.spec is not None:
+            self._write_spec(number, copy.spec)
+        error = row[rows.JOB_COLUMNS.index("last_error")]
+        if copy.spec is not None or queue != copy.queue or error != last_error:
+            self._rewrite_text(number)
+        self._write_reports(number, copy, is_new=False)
+        if unique_key is not None:
+            self._write_lock(identifier, unique_key, copy)
+
+    def insert_job(self, copy: JobCopy, spec: Spec) -> None:
+        """Write a job that is not in the tables."""
+        row = rows.spec_row(copy, spec)
+        mutable = rows.job_row(copy)
+        tags = rows.tags_text(spec)
+        due_ms = rows.due_of(copy)
+        scheduled_ms = due_ms if due_ms is not None else spec.scheduled_ms or None
+        values = (*row, *mutable, scheduled_ms, tags)
+        number: int = self.connection.execute(_INSERT_JOB, values).get
+        self._write_spec(number, spec)
+        error = mutable[rows.JOB_COLUMNS.index("last_error")]
+        words = (number, row[0], copy.queue, rows.text(spec.payload), tags or "", error or "")
+        self.connection.execute(_WRITE_TEXT + "(?, ?, ?, ?, ?, ?)", words)
+        self._write_reports(number, copy, is_new=True)
+        if spec.unique is not None:
+            self._write_lock(row[0], spec.unique.key, copy, spec)
+
+    def _write_spec(self, number: int, spec: Spec) -> None:
+        payload = rows.text(spec.payload)
+        values = (number, payload, rows.options_text(spec), len(spec.payload))
+        self.connection.execute(_WRITE_PAYLOAD, values)
+        if spec.tags:
+            tags = [(number, key, value) for key, value in spec.tags.items()]
+            self.connection.executemany("INSERT OR REPLACE INTO job_tags VALUES (?, ?, ?)", tags)
+
+    def _write_reports(self, number: int, copy: JobCopy, *, is_new: bool) -> None:
+        """Write what workers said: errors, documents, usage, and who they are."""
+        job = copy.job
+        execute = self.connection.execute
+        if job.worker:
+            execute(_WRITE_JOB_WORKER, (number, job.worker))
+        if copy.errors:
+            self._write_errors(number, copy)
+        documents = rows.documents_row(copy)
+        if documents is not None:
+            sql = "INSERT OR REPLACE INTO job_documents VALUES (?, ?, ?)"
+            execute(sql, (number, *documents))
+        elif not is_new:
+            execute("DELETE FROM job_documents WHERE n = ?", (number,))
+        usage = rows.usage_row(copy)
+        if usage is not None:
+            execute(_WRITE_USAGE, (number, *usage))
+
+    def _write_errors(self, number: int, copy: JobCopy) -> None:
+        assert copy.errors is not None
+        assert copy.job.rare is not None
+        found = [(number, *rows.error_row(position, error)) for position, error in copy.errors]
+        self.connection.executemany(_WRITE_ERROR, found)
+        workers = [(number, error.worker) for _, error in copy.errors if error.worker]
+        self.connection.executemany(_WRITE_JOB_WORKER, workers)
+        first_kept = copy.job.rare.errors - limits.ERRORS_KEPT_LAST
+        if first_kept > 1:
+            sql = "DELETE FROM job_errors WHERE n = ? AND number > 0 AND number < ?"
+            self.connection.execute(sql, (number, first_kept))
+
+    def _write_lock(
+        self, identifier: str, key: str, copy: JobCopy, spec: Spec | None = None
+    ) -> None:
+        execute = self.connection.execute
+        execute("DELETE FROM unique_locks WHERE job_id = ?", (identifier,))
+        if not copy.lock_ms:
+            return
+        if spec is not None and spec.unique is not None:
+            mode = UNIQUE_MODE_NAMES[spec.unique.mode]
+        else:
+            sql = (
+                "SELECT options ->> 'unique_mode' FROM job_payloads "
+                "JOIN jobs USING (n) WHERE jobs.id = ?"
+            )
+            mode = execute(sql, (identifier,)).get
+        execute(_WRITE_LOCK, (copy.job.ns, copy.queue, key, identifier, mode, copy.lock_ms))
+
+    def _rewrite_text(self, number: int) -> None:
+        sql = (
+            _WRITE_TEXT.removesuffix("VALUES ")
+            + "SELECT n, id, queue, payload_text, coalesce(json(tags), ''), "
+            "coalesce(last_error, '') FROM jobs JOIN job_payloads USING (n) WHERE n = ?"
+        )
+        self.connection.execute(sql, (number,))
+
+    def _remove_job(self, identifier: bytes) -> None:
+        name = render_id(JOB, identifier)
+        execute = self.connection.execute
+        execute("DELETE FROM unique_locks WHERE job_id = ?", (name,))
+        sql = "DELETE FROM jobs WHERE id = ? RETURNING n, ns, batch_id"
+        found: Any = execute(sql, (name,)).get
+        if found is None:
+            return
+        number, ns, batch_id = found
+        if batch_id is not None:
+            self._want_batch(ns, batch_id)
+        for table in _OWNED:
+            execute(f"DELETE FROM {table} WHERE n = ?", (number,))
+        execute("DELETE FROM jobs_text WHERE rowid = ?", (number,))
+
+    def _want_batch(self, ns: int, name: Any) -> None:
+        batch_id = parse_id(BATCH, name) if isinstance(name, str) else None
+        if batch_id is not None:
+            self._wanted_batches.add((ns, batch_id))
+
+    # --- events ---------------------------------------------------------------------------------
+
+    def apply_blocks(self, blocks: Iterable[tuple[int, EventBlock]]) -> None:
+        """Write events, and what is counted from them."""
+        minutes = Minutes(self.connection)
+        found: list[rows.Row] = []
+        for position, block in blocks:
+            for offset, event in enumerate(block.events):
+                job_id = render_id(JOB, event.job) if event.job else None
+                found.append(
+                    (
+                        block.first_seq + offset,
+                        position,
+                        block.at_ms,
+                        EVENT_NAMES[event.type],
+                        event.ns,
+                        job_id,
+                        event.queue,
+                        event.attempt,
+                        rows.event_data(event.data),
+                    )
+                )
+                if job_id is not None:
+                    minutes.add(event, job_id, block.at_ms)
+                if event.type == ev.STARTED:
+                    self._note_worker(event, job_id, block.at_ms)
+        self.connection.executemany(_WRITE_EVENT, found)
+        minutes.write()
+
+    def _note_worker(self, event: ev.Event, job_id: str | None, at_ms: int) -> None:
+        worker = event.data.get("worker") if event.data else None
+        if not worker:
+            return
+        self.connection.execute(_WRITE_WORKER, (event.ns, worker, at_ms))
+        sql = "INSERT OR IGNORE INTO job_workers SELECT n, ? FROM jobs WHERE id = ?"
+        self.connection.execute(sql, (worker, job_id))
+
+    def forget_events(self, floor_seq: int) -> None:
+        """Drop events the store does not keep any more."""
+        self.connection.execute("DELETE FROM job_events WHERE seq < ?", (floor_seq,))
