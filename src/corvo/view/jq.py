@@ -265,9 +265,9 @@ class _Parser:
             if self._now.text in (".", "["):
                 _refuse("a path begins with the value", self._now.column, "use a pipe: (…) | .a")
             return node
-        if token.kind == "name":
-            return self._call()
-        self._refuse_here()
+        if token.kind != "name":
+            self._refuse_here()
+        return self._call()
 
     def _literal(self) -> Scalar:
         is_negative = self._take("-")

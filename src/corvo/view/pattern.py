@@ -1,13 +1,13 @@
-"""Patterns of `test`: regular expressions matched in time linear in the text.
+r"""Patterns of `test`: regular expressions matched in time linear in the text.
 
 Whoever may search may send a pattern, so an engine that backtracks is out of the question: a short
 pattern can keep it busy for hours. Here a pattern becomes an automaton whose states are computed as
 a text is read and remembered, up to a bound. What such an automaton cannot do (back-references,
 look-around, word boundaries) is refused when the pattern is read.
 
-Known: literals, `.`, classes with ranges, `\\d \\w \\s` and their opposites, `\\t \\n \\r`, groups,
-alternatives, `* + ? {m} {m,} {m,n}` (lazy forms mean the same here), `^` and `\\A` at the start of
-the text, `$` at its end or before a newline that ends it, `\\z` at its end.
+Known: literals, `.`, classes with ranges, `\d \w \s` and their opposites, `\t \n \r`, groups,
+alternatives, `* + ? {m} {m,} {m,n}` (lazy forms mean the same here), `^` and `\A` at the start of
+the text, `$` at its end or before a newline that ends it, `\z` at its end.
 """
 
 from collections.abc import Callable, Iterable
@@ -345,7 +345,7 @@ class Pattern:
         """
         size = len(text)
         ends_line = text.endswith("\n")
-        start = self._ending(None, "", size, ends_line) if size < 2 else self._opening
+        start = self._ending(None, "", size, ends_line=ends_line) if size < 2 else self._opening
         if _END in start:
             return True
         number = self._number(start)
@@ -363,13 +363,13 @@ class Pattern:
             number = following
         now = self._sets[number]
         for at in range(max(size - 2, 0), size):
-            now = self._ending(now, text[at], size - at - 1, ends_line)
+            now = self._ending(now, text[at], size - at - 1, ends_line=ends_line)
             if _END in now:
                 return True
         return False
 
     def _ending(
-        self, states: frozenset[int] | None, character: str, rest: int, ends_line: bool
+        self, states: frozenset[int] | None, character: str, rest: int, *, ends_line: bool
     ) -> frozenset[int]:
         """The states after one of the last characters; None is before the first one."""
         key = (states, character, rest, ends_line)

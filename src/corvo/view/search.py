@@ -2,8 +2,8 @@
 
 Jobs are found in one of three ways, chosen by looking, not by guessing:
 
-    short list   a condition with an index (tag, batch, worker, a span of time, queue and state) gives
-                 at most SHORT jobs: these are checked one by one and sorted
+    short list   a condition with an index (tag, batch, worker, a span of time, queue and state)
+                 gives at most SHORT jobs: these are checked one by one and sorted
     in order     the index of the sort order is walked until the page is full; queue, state and time
                  of creation are part of it
     whole scan   only payload conditions, and a sample says that few jobs match: payloads are read
