@@ -21,6 +21,7 @@ from corvo.api.http.slowlane import hot_routes
 from corvo.api.routes.jobs import JobRoutes
 from corvo.api.routes.limits import LimitRoutes
 from corvo.api.routes.queues import QueueRoutes
+from corvo.api.routes.search import SearchRoutes
 from corvo.api.routes.server import ServerRoutes
 from corvo.api.routes.view import ViewRoutes
 from corvo.api.routing import Application, Table, starlette_routes
@@ -54,6 +55,7 @@ def build(
     hot = hot_table(HotRoutes(engine, payload_bytes_max))
     context = Context(engine.new_id, payload_bytes_max)
     tables: tuple[Table, ...] = (
+        SearchRoutes(view).table(),
         JobRoutes(engine, context).table(),
         QueueRoutes(engine).table(),
         LimitRoutes(engine).table(),

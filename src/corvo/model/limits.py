@@ -26,6 +26,25 @@ HEADER_BYTES_MAX = 64 * 1024
 JSON_DEPTH_MAX = 64  # deeper documents crash naive consumers of the payload
 INLINE_BYTES_MAX = 256  # larger blobs get their own key, so that a state change stays small
 
+# --- search -----------------------------------------------------------------------------------
+SEARCH_LIMIT_MAX = 1_000  # jobs on one page
+SEARCH_LIMIT_DEFAULT = 50
+SEARCH_TEXT_BYTES_MAX = 4_096  # payload_contains, error_contains, words of the full text
+SEARCH_CURSOR_BYTES_MAX = 1_024
+SEARCH_TOTAL_MAX = 10_000  # matches that are counted; beyond that the total is a lower bound
+SEARCH_BUDGET_MS = 1_000  # then what was found so far is the answer, and says so
+SEARCH_COUNT_BUDGET_MS = 300
+SEARCH_PAGE_BYTES_MAX = 16 * 1024 * 1024  # a page of large payloads ends early
+FULLTEXT_LIMIT_MAX = 500
+GRAPH_JOBS_MAX = 1_000
+JQ_BYTES_MAX = 4_096
+JQ_NODES_MAX = 200
+JQ_DEPTH_MAX = 32
+JQ_SQL_CHARACTERS_MAX = 200_000  # of the query an expression becomes
+PATTERN_STATES_MAX = 500
+PATTERN_REPEAT_MAX = 200
+PATTERN_CACHE_MAX = 2_000  # states of a pattern that are remembered
+
 # --- counts ---------------------------------------------------------------------------------
 ENQUEUE_BATCH_MAX = 5_000  # one atomic command; more would stall the loop
 FETCH_COUNT_MAX = 512

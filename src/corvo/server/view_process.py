@@ -25,6 +25,7 @@ from corvo.model.queue import QueueRecord
 from corvo.runtime.telemetry import configure, logger
 from corvo.storage.memory import CHECKPOINT_NAME, MemoryStore
 from corvo.storage.rocks import RocksStore
+from corvo.view import fulltext, graph, overviews, search  # noqa: F401 - registers their queries
 from corvo.view.cursor import Cursor
 from corvo.view.desk import Desk
 from corvo.view.follower import Follower

@@ -1,0 +1,57 @@
+"""Functions SQLite calls while it searches. All are pure; none is reachable from a user's text.
+
+Queries run in several threads, each with a connection of its own: patterns and the time a query
+must end by are kept per thread.
+"""
+
+import threading
+from collections import OrderedDict
+from time import monotonic
+from typing import Final
+from weakref import WeakSet
+
+import apsw
+
+from corvo.view import jq_sql
+from corvo.view.pattern import Pattern
+
+_PATTERNS_MAX: Final = 32
+
+
+class _Local(threading.local):
+    def __init__(self) -> None:
+        self.until = float("inf")
+        self.patterns: OrderedDict[tuple[str, str], Pattern] = OrderedDict()
+
+
+_local: Final = _Local()
+_known: Final[WeakSet[apsw.Connection]] = WeakSet()
+
+
+def register(connection: apsw.Connection) -> None:
+    """Make the functions known to a connection; once is enough."""
+    if connection in _known:
+        return
+    connection.create_scalar_function("corvo_test", _test, 3, deterministic=True)
+    connection.create_scalar_function("corvo_length", len, 1, deterministic=True)
+    connection.create_scalar_function("corvo_order", jq_sql.order, 2, deterministic=True)
+    _known.add(connection)
+
+
+def set_deadline(until: float) -> None:
+    """Let what takes long within one row end at this time of this thread's clock."""
+    _local.until = until
+
+
+def _is_over() -> bool:
+    return monotonic() >= _local.until
+
+
+def _test(text: str, source: str, flags: str) -> bool:
+    patterns = _local.patterns
+    pattern = patterns.get((source, flags))
+    if pattern is None:
+        pattern = patterns[source, flags] = Pattern(source, ignores_case="i" in flags)
+        if len(patterns) > _PATTERNS_MAX:
+            patterns.popitem(last=False)
+    return pattern.matches(text, _is_over)
