@@ -21,6 +21,7 @@ from corvo.api.http.slowlane import hot_routes
 from corvo.api.routes.jobs import JobRoutes
 from corvo.api.routes.limits import LimitRoutes
 from corvo.api.routes.queues import QueueRoutes
+from corvo.api.routes.schedules import ScheduleRoutes
 from corvo.api.routes.server import ServerRoutes
 from corvo.api.routing import Application, Table, starlette_routes
 from corvo.api.translate import Context
@@ -54,6 +55,7 @@ def build(
         JobRoutes(engine, context).table(),
         QueueRoutes(engine).table(),
         LimitRoutes(engine).table(),
+        ScheduleRoutes(engine, context).table(),
         ServerRoutes(engine, view_state).table(),
     )
 

@@ -55,6 +55,14 @@ EVENT_NAMES = (
     "limit.deleted",
     "machine.fault",
     "machine.upgraded",
+    "schedule.created",
+    "schedule.updated",
+    "schedule.deleted",
+    "schedule.paused",
+    "schedule.resumed",
+    "schedule.fired",
+    "schedule.skipped",
+    "schedule.missed",
 )
 (
     ENQUEUED,
@@ -102,6 +110,14 @@ EVENT_NAMES = (
     LIMIT_DELETED,
     MACHINE_FAULT,
     MACHINE_UPGRADED,
+    SCHEDULE_CREATED,
+    SCHEDULE_UPDATED,
+    SCHEDULE_DELETED,
+    SCHEDULE_PAUSED,
+    SCHEDULE_RESUMED,
+    SCHEDULE_FIRED,
+    SCHEDULE_SKIPPED,
+    SCHEDULE_MISSED,
 ) = range(len(EVENT_NAMES))
 
 
