@@ -258,12 +258,15 @@ def _make(
     state: State, record: Schedule, spec: ScheduleSpec, slot_ms: int, overlap: int
 ) -> bytes | str:
     """Make the job of a slot (0: by hand); returns its id, or why there is none."""
-    if slot_ms:
-        job_id = sc.slot_job_id(record.id, slot_ms)
-        if state.job(record.ns, job_id) is not None:
-            return "exists"
-    else:
-        job_id = sc.manual_job_id(record.id, state.now_ms, record.runs)
+    job_id = (
+        sc.slot_job_id(record.id, slot_ms)
+        if slot_ms
+        else sc.manual_job_id(record.id, state.now_ms, record.runs)
+    )
+    # Safety: also by hand. Only a schedule that was deleted and made again under its old id, within
+    # a millisecond, has such a job; an import could do that.
+    if state.job(record.ns, job_id) is not None:
+        return "exists"
     before = _live_job(state, record)
     if before is not None and overlap == sc.OVERLAP_SKIP:
         return "overlap"
@@ -322,7 +325,7 @@ def _refuse_run(reason: str) -> Rejected:
             "the last job of the schedule has not ended, and its overlap is skip",
             hint="wait for it or cancel it",
         )
-    if reason == "unique":
+    if reason in ("unique", "exists"):
         return Rejected(outcome.UNIQUE_CONFLICT, "another job holds the unique key")
     return Rejected(reason.upper(), "the job of the schedule was refused")
 
