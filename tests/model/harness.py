@@ -80,6 +80,7 @@ class Pair:
                 view = self.machine.job(world.ns, job.id)
                 problems += ["no view"] if view is None else compare_job(job, view)
         problems += self.compare_queues() + self.compare_batches() + self.compare_claimable()
+        problems += self.compare_schedules()
         return problems or [f"audit: {text}" for text in audit(self.store)]
 
     def scan_ids(self) -> set[bytes]:
@@ -118,6 +119,23 @@ class Pair:
             expected = (batch.total, pending, batch.succeeded, batch.failed, batch.cancelled)
             if found != (*expected, batch.finished_ms):
                 problems.append(f"batch: {found}, expected {(*expected, batch.finished_ms)}")
+        return problems
+
+    def compare_schedules(self) -> list[str]:
+        """Compare how far every schedule has come, and in which order they are listed."""
+        world, problems = self.oracle.world, list[str]()
+        views = self.machine.schedules(world.ns, "", EVERYTHING)
+        known = sorted(world.schedules.values(), key=lambda schedule: schedule.spec.name)
+        if [view.schedule.id for view in views] != [schedule.id for schedule in known]:
+            return [f"schedules {[view.spec.name for view in views]}, expected {known}"]
+        for view, s in zip(views, known, strict=True):
+            r = view.schedule
+            found = (r.next_ms, bool(r.paused_ms), r.revision, r.last_slot_ms, r.last_job)
+            found = (*found, r.fired, r.skipped, r.runs, view.spec)
+            expected = (s.next_ms, s.is_paused, s.revision, s.decided_ms, s.last_job)
+            expected = (*expected, s.fired, s.skipped, s.runs, s.spec)
+            if found != expected:
+                problems.append(f"schedule {s.spec.name}: {found}\n    expected {expected}")
         return problems
 
     def compare_claimable(self) -> list[str]:

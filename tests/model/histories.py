@@ -15,6 +15,7 @@ from corvo.model.queue import Rate, SettingsPatch
 from corvo.model.retry import RetryPolicy
 from tests.factories import make_job_id, make_other_id
 from tests.model.oracle_state import World
+from tests.model.schedule_histories import draw_schedule
 
 QUEUES = ("mail", "video", "bill")
 KEYS = ("", "", "tenant-1", "tenant-2")
@@ -284,6 +285,10 @@ class Writer:
             )
         )
 
+    def schedule(self) -> c.Command:
+        """Change or fire a schedule."""
+        return draw_schedule(self.world, self.chance, self.spec)
+
     def anything(self) -> c.Command:
         """Draw any command, in the proportions of a busy server."""
         kind = self.chance.randrange(100)
@@ -297,7 +302,9 @@ class Writer:
             return self.operate()
         if kind < 90:
             return self.configure()
-        return self.sweep()
+        if kind < 97:
+            return self.sweep()
+        return self.schedule()
 
     def advance_ms(self) -> int:
         """Draw how much time passes before the next entry."""

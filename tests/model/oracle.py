@@ -18,6 +18,7 @@ from tests.model import oracle_dispatch as dispatch
 from tests.model import oracle_operate as operate
 from tests.model import oracle_produce as produce
 from tests.model import oracle_queues as queues
+from tests.model import oracle_schedules as schedules
 from tests.model import oracle_sweep as sweep
 from tests.model import oracle_work as work
 from tests.model.oracle_settle import spread
@@ -56,6 +57,13 @@ HANDLERS: dict[type[Any], Callable[[World, Any], object]] = {
     c.StepOperations: sweep.step_operations,
     c.UpgradeMachine: sweep.upgrade_machine,
     c.SetEpoch: sweep.set_epoch,
+    c.SetSchedule: schedules.set_schedule,
+    c.DeleteSchedule: schedules.delete_schedule,
+    c.PauseSchedule: schedules.pause_schedule,
+    c.ResumeSchedule: schedules.resume_schedule,
+    c.FireSchedule: schedules.fire_schedule,
+    c.RunSchedule: schedules.run_schedule,
+    c.BackfillSchedule: schedules.backfill_schedule,
 }
 
 

@@ -6,6 +6,7 @@ from corvo.model import limits
 from corvo.model.job import ACTIVE, END_OPEN, HOLD_NONE, PENDING, SETTLED, STATE_COUNT, Spec
 from corvo.model.outcome import Ended, Rejected
 from corvo.model.queue import DEFAULT_SETTINGS, Limit, Rate, Settings
+from corvo.model.schedule import ScheduleSpec
 
 TOKEN = 1_000_000  # a token, in the millionths that buckets count
 ANSWER_IS_FREE = object()  # the specification does not fix this outcome; effects are compared
@@ -139,6 +140,22 @@ class ReferenceBatch:
 
 
 @dataclass
+class ReferenceSchedule:
+    """One schedule: what was asked and how far it has come."""
+
+    id: bytes
+    spec: ScheduleSpec
+    next_ms: int = 0
+    is_paused: bool = False
+    revision: int = 1
+    decided_ms: int = 0  # newest slot decided on
+    last_job: bytes = b""
+    fired: int = 0
+    skipped: int = 0
+    runs: int = 0
+
+
+@dataclass
 class World:
     """Everything of one namespace. Invariant: nothing in here is an index of something else."""
 
@@ -159,6 +176,9 @@ class World:
         default_factory=dict[str, tuple[bytes, int, object]]
     )
     chains: dict[bytes, Spec] = field(default_factory=dict[bytes, Spec])  # first job of each
+    schedules: dict[bytes, ReferenceSchedule] = field(
+        default_factory=dict[bytes, ReferenceSchedule]
+    )
     # What the events of the current command say: where claims and expiries happened.
     starts: list[int] = field(default_factory=list[int])
     expired: list[tuple[int, bytes]] = field(default_factory=list[tuple[int, bytes]])

@@ -62,6 +62,11 @@ class MachineAgainstOracle(RuleBasedStateMachine):
         """Let time do something."""
         self.write(chance, self.writer.sweep)
 
+    @rule(chance=CHANCE)
+    def schedule(self, chance: Random) -> None:
+        """Change or fire a schedule."""
+        self.write(chance, self.writer.schedule)
+
     @rule(advance_ms=st.sampled_from((0, 1, 100, 1_000, 2_500, 30_000)))
     def commit(self, advance_ms: int) -> None:
         """Apply what was gathered as one entry."""

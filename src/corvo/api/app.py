@@ -21,6 +21,7 @@ from corvo.api.http.slowlane import hot_routes
 from corvo.api.routes.jobs import JobRoutes
 from corvo.api.routes.limits import LimitRoutes
 from corvo.api.routes.queues import QueueRoutes
+from corvo.api.routes.schedules import ScheduleRoutes
 from corvo.api.routes.search import SearchRoutes
 from corvo.api.routes.server import ServerRoutes
 from corvo.api.routes.view import ViewRoutes
@@ -59,6 +60,7 @@ def build(
         JobRoutes(engine, context).table(),
         QueueRoutes(engine).table(),
         LimitRoutes(engine).table(),
+        ScheduleRoutes(engine, context).table(),
         ServerRoutes(engine, view).table(),
         ViewRoutes(view).table(),
     )

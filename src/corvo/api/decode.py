@@ -35,6 +35,8 @@ _WORDS: Final[dict[str, str]] = {
         "timeout_action": wire.HoldAction,
         "step_status": wire.StepStatus,
         "priority_mode": wire.PriorityMode,
+        "overlap": wire.Overlap,
+        "catch_up": wire.CatchUp,
     }.items()
 }
 
@@ -78,7 +80,12 @@ def strict_shape(shape: type[Shape]) -> type[Shape]:
             else:
                 members.append((member.name, kind))
         known = defstruct(
-            shape.__name__, members, bases=(shape,), kw_only=True, forbid_unknown_fields=True
+            shape.__name__,
+            members,
+            bases=(shape,),
+            kw_only=True,
+            forbid_unknown_fields=True,
+            rename={member.name: member.encode_name for member in fields(shape)},
         )
         _strict_shapes[shape] = known
     return cast("type[Shape]", known)

@@ -40,7 +40,7 @@ CODES: Final[dict[str, Code]] = {
     "CONFIRMATION_REQUIRED": Code(
         400, "The call destroys data and was not confirmed.", "Add ?confirm=true."
     ),
-    "NOT_FOUND": Code(404, "There is no such job, queue, limit, batch or route."),
+    "NOT_FOUND": Code(404, "There is no such job, queue, limit, batch, schedule or route."),
     "METHOD_NOT_ALLOWED": Code(
         405, "The route exists, but not with this method.", "The Allow header lists the methods."
     ),
@@ -71,6 +71,12 @@ CODES: Final[dict[str, Code]] = {
         409,
         "The server has as many queues as it can hold.",
         "Delete unused queues, or use tags, groups or limit keys instead of queues.",
+    ),
+    "TOO_MANY_SCHEDULES": Code(
+        409, "The server has as many schedules as it can hold.", "Delete unused schedules."
+    ),
+    "NAME_TAKEN": Code(
+        409, "Something of this kind already has the name.", "Choose another, or change that one."
     ),
     "PAYLOAD_TOO_LARGE": Code(
         413,

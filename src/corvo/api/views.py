@@ -1,4 +1,4 @@
-"""Records as JSON objects: job, queue, limit, batch, worker, and why a job is not running.
+"""Records as JSON objects: job, queue, limit, batch, schedule, and why a job is not running.
 
 These are read by people and by the slow routes; they are built as dictionaries in the order a
 reader wants the members. Documents are embedded as the bytes they were sent as.
@@ -29,7 +29,8 @@ from corvo.model.job import (
 from corvo.model.limits import AGING_STEP_MS_DEFAULT
 from corvo.model.queue import TOTAL_NAMES, Gate, Limit, Rate, Settings
 from corvo.model.retry import BACKOFF_NAMES
-from corvo.model.view import BatchView, GateView, JobView, QueueView, WhyView
+from corvo.model.schedule import CATCH_UP_NAMES, OVERLAP_NAMES, SCHEDULE
+from corvo.model.view import BatchView, GateView, JobView, QueueView, ScheduleView, WhyView
 
 Members = dict[str, Any]
 
@@ -109,6 +110,7 @@ def _relations(view: JobView) -> Members:
         else None,
         "blocked_by": [render_id(JOB, parent) for parent in view.blocked_by],
         "cloned_from": _maybe_id(JOB, spec.cloned_from),
+        "schedule_id": _maybe_id(SCHEDULE, spec.schedule_id),
     }
 
 
@@ -201,6 +203,56 @@ def limit_members(limit: Limit, gate: Gate) -> Members:
         "used": gate.used,
         "created_at": maybe_instant(limit.created_ms),
     }
+
+
+def schedule_members(view: ScheduleView) -> Members:
+    """A schedule: when, how it is going, and the job it makes."""
+    spec, record, job = view.spec, view.schedule, view.spec.template
+    status = "active" if record.next_ms else "finished"
+    members: Members = {
+        "id": render_id(SCHEDULE, record.id),
+        "name": spec.name,
+        "cron": spec.cron,
+        "timezone": spec.timezone,
+        "status": "paused" if record.paused_ms else status,
+        "paused": bool(record.paused_ms),
+        "paused_at": maybe_instant(record.paused_ms),
+        "paused_reason": record.paused_reason or None,
+        "next_run_at": maybe_instant(record.next_ms),
+        "last_run_at": maybe_instant(record.last_fired_ms),
+        "last_slot_at": maybe_instant(record.last_slot_ms),
+        "last_job_id": render_id(JOB, record.last_job) if record.last_job else None,
+        "fired": record.fired,
+        "skipped": record.skipped,
+        "overlap": OVERLAP_NAMES[spec.overlap],
+        "catch_up": CATCH_UP_NAMES[spec.catch_up],
+        "jitter": render_duration(spec.jitter_ms),
+        "start_at": maybe_instant(spec.start_ms),
+        "end_at": maybe_instant(spec.until_ms),
+        "created_at": render_instant(record.created_ms),
+        "updated_at": render_instant(record.updated_ms),
+    }
+    unique, retry = job.unique, job.retry
+    members |= {
+        "queue": job.queue,
+        "payload": raw(job.payload),
+        "priority": TIER_NAMES[job.tier],
+        "max_retries": retry.max_attempts,
+        "retry_backoff": BACKOFF_NAMES[retry.backoff],
+        "retry_base_delay": render_duration(retry.base_ms),
+        "retry_max_delay": render_duration(retry.max_ms),
+        "retry_jitter": retry.jitter_percent / 100,
+        "expire_after": render_duration(job.expire_after_ms) if job.expire_after_ms else None,
+        "unique_key": unique.key if unique is not None else None,
+        "unique_period": _seconds(unique.period_ms) if unique is not None else None,
+        "unique_mode": UNIQUE_MODE_NAMES[unique.mode] if unique is not None else None,
+        "tags": job.tags or {},
+        "group": job.group or None,
+        "limit_key": job.limit_key or None,
+        "limits": job.limits,
+        "cost": job.cost,
+    }
+    return members
 
 
 def batch_members(view: BatchView) -> Members:

@@ -38,6 +38,8 @@ DependencyPolicy = Literal["fail", "run", "hold"]
 HoldAction = Literal["none", "cancel", "approve"]
 StepStatus = Literal["continue", "exit"]
 PriorityMode = Literal["strict", "aging"]
+Overlap = Literal["allow", "skip", "queue", "cancel"]
+CatchUp = Literal["skip", "last", "all"]
 
 
 class Nothing(Struct, kw_only=True, gc=False):
@@ -311,3 +313,52 @@ class LimitRequest(RateFields, kw_only=True, gc=False):
     """`PUT /limits/{name}`."""
 
     max: Concurrency | None = None
+
+
+class TimingFields(Struct, kw_only=True, gc=False):
+    """When a schedule fires."""
+
+    cron: str
+    timezone: str | None = None
+    start_at: Instant | None = None
+    end_at: Instant | None = None
+
+
+class ScheduleRequest(TimingFields, kw_only=True, gc=False):
+    """`POST /schedules` and `PUT /schedules/{id}`."""
+
+    name: str
+    queue: str
+    payload: Raw = ABSENT
+    priority: Priority | None = None
+    unique_key: str | None = None
+    unique_period: Duration | None = None
+    unique_mode: UniqueMode | None = None
+    max_retries: Attempts | None = None
+    retry_backoff: Backoff | None = None
+    retry_base_delay: Duration | None = None
+    retry_max_delay: Duration | None = None
+    retry_jitter: Jitter | None = None
+    expire_after: Duration | None = None
+    tags: dict[str, str] | None = None
+    group: str | None = None
+    limit_key: str | None = None
+    limits: list[str] | None = None
+    cost: Cost | None = None
+    overlap: Overlap | None = None
+    catch_up: CatchUp | None = None
+    jitter: Duration | None = None
+    paused: bool | None = None
+
+
+class PreviewRequest(TimingFields, kw_only=True, gc=False):
+    """`POST /schedules/preview`: the slots of an expression nobody has saved yet."""
+
+    count: Annotated[int, Meta(ge=1, le=limits.SCHEDULE_PREVIEW_MAX)] | None = None
+
+
+class BackfillRequest(Struct, kw_only=True, gc=False, rename={"start": "from", "until": "to"}):
+    """`POST /schedules/{id}/backfill`: slots from `from` on and before `to`."""
+
+    start: Instant
+    until: Instant

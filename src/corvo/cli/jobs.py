@@ -13,7 +13,7 @@ from corvo.cli.output import client_options, print_fields, print_json
 STRICT = {"strict": "true"}  # a misspelt field is an error, never silently ignored
 
 
-def _document(text: str) -> object:
+def document(text: str) -> object:
     """Read the JSON of an argument; `-` reads standard input."""
     source = sys.stdin.buffer.read() if text == "-" else text.encode()
     try:
@@ -25,7 +25,7 @@ def _document(text: str) -> object:
     return msgspec.Raw(source)
 
 
-def _tags(pairs: tuple[str, ...]) -> dict[str, str]:
+def tags_of(pairs: tuple[str, ...]) -> dict[str, str]:
     tags: dict[str, str] = {}
     for pair in pairs:
         name, equals, value = pair.partition("=")
@@ -52,8 +52,8 @@ def _tags(pairs: tuple[str, ...]) -> dict[str, str]:
 @client_options
 def enqueue(url: Client, output: str, queue: str, payload: str, **options: Any) -> None:
     """Enqueue a job into QUEUE. PAYLOAD is JSON; `-` reads it from standard input."""
-    body: dict[str, object] = {"queue": queue, "payload": _document(payload)}
-    tags = _tags(options.pop("tags"))
+    body: dict[str, object] = {"queue": queue, "payload": document(payload)}
+    tags = tags_of(options.pop("tags"))
     body |= {name: value for name, value in options.items() if value not in (None, ())}
     if tags:
         body["tags"] = tags

@@ -25,6 +25,7 @@ COMMANDS: dict[str, str] = {
     "clear": "queues",
     "drain": "queues",
     "destroy": "queues",
+    "schedules": "schedules",
     "bench": "bench",
     "fsck": "offline",
     "wal": "offline",

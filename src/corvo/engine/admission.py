@@ -15,6 +15,7 @@ from corvo.errors import CorvoError, OverloadedError, UnavailableError
 from corvo.model import limits
 from corvo.model.command import (
     AckJob,
+    BackfillSchedule,
     Command,
     EnqueueBatch,
     EnqueueJob,
@@ -22,6 +23,8 @@ from corvo.model.command import (
     FetchJobs,
     HeartbeatJob,
     ReleaseJob,
+    RunSchedule,
+    SetSchedule,
     SnoozeJob,
 )
 
@@ -38,7 +41,7 @@ RATE_WINDOW_S = 1.0
 
 OPEN, STARTING, DRAINING, CLOSED = range(4)
 
-_ADDING = (EnqueueJob, EnqueueBatch)
+_ADDING = (EnqueueJob, EnqueueBatch, BackfillSchedule, RunSchedule, SetSchedule)
 _ENDING = (AckJob, FailJob, HeartbeatJob, ReleaseJob, SnoozeJob)
 
 

@@ -29,6 +29,7 @@ from corvo.model import limits
 from corvo.model.command import Command, EnqueueBatch, EnqueueJob, FetchJobs, SetEpoch
 from corvo.model.event import EventBlock
 from corvo.model.outcome import Claim, Outcome
+from corvo.model.view import ScheduleView
 from corvo.replication import LocalLog
 from corvo.runtime.clock import Clock, SystemClock, TurnClock
 from corvo.runtime.tasks import Supervisor
@@ -389,6 +390,20 @@ class Engine:
     def next_due_ms(self) -> int:
         """The earliest instant at which a sweep will have work; 0 when none is known."""
         return self._machine.next_due_ms(self._clock.now_ms())
+
+    def due_schedules(self, limit: int) -> list[ScheduleView]:
+        """Schedules whose next slot is to be fired now; none while no new job may come in."""
+        if self._admission.phase != OPEN or self._admission.is_disk_full:
+            return []
+        now_ms = self.now_ms
+        if not 0 < self._machine.next_schedule_ms(now_ms) <= now_ms:
+            return []
+        return self._machine.due_schedules(now_ms, limit)
+
+    @property
+    def now_ms(self) -> int:
+        """The time an entry written now would at least have: it never goes back."""
+        return max(self._clock.now_ms(), self._machine.now_ms)
 
     async def flush(self) -> int:
         """Make the store durable now; return the index that is safe."""

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from corvo.machine import Machine
 from corvo.model.queue import Gate, Limit, QueueRecord
-from corvo.model.view import BatchView, JobView, QueueView, WhyView
+from corvo.model.view import BatchView, JobView, QueueView, ScheduleView, WhyView
 from corvo.runtime.clock import Clock
 
 
@@ -42,6 +42,18 @@ class Reads:
         """Explain why a job is not running, as of now."""
         now_ms = max(self._clock.now_ms(), self._machine.now_ms)
         return self._machine.why(ns, job_id, now_ms)
+
+    def schedule(self, ns: int, schedule_id: bytes) -> ScheduleView | None:
+        """Return a schedule."""
+        return self._machine.schedule(ns, schedule_id)
+
+    def schedule_named(self, ns: int, name: str) -> ScheduleView | None:
+        """Return a schedule by its name."""
+        return self._machine.schedule_named(ns, name)
+
+    def schedules(self, ns: int, after: str, limit: int) -> list[ScheduleView]:
+        """Return schedules by name, those after a name."""
+        return self._machine.schedules(ns, after, limit)
 
     @property
     def index(self) -> int:

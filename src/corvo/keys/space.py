@@ -38,6 +38,12 @@ never changes its shape; a new shape is a new byte.
     K gate                                      Gate           slots used and tokens left
     Y ns name                                   Limit          a named limit
 
+  schedules:
+    c ns id                                     ScheduleSpec   as it was written
+    s ns id                                     Schedule       how far it has come
+    n ns name                                   id             finds it by name
+    C due ns id                                 -              by when its next slot is fired
+
     O id                                        Operation      work done in steps
     e index                                     EventBlock     events of one entry
 
@@ -56,6 +62,7 @@ LANE, LANE_BY_IDENTITY, GROUP = b"L", b"l", b"G"
 RUNNABLE_LANE, RUNNABLE_GROUP = b"M", b"N"
 SLOT_WAITER, TOKEN_WAITER, GATE, LIMIT = b"B", b"D", b"K", b"Y"
 OPERATION, EVENT = b"O", b"e"
+SCHEDULE_SPEC, SCHEDULE, SCHEDULE_NAME, SCHEDULE_DUE = b"c", b"s", b"n", b"C"
 
 BLOB_CHECKPOINT, BLOB_RESULT, BLOB_PROGRESS, BLOB_USAGE = b"c", b"r", b"p", b"u"
 
@@ -204,6 +211,26 @@ def token_waiter_prefix(ns: int, space: int) -> bytes:
     return TOKEN_WAITER + pack_u16(ns) + pack_u32(space)
 
 
+def schedule_spec_key(ns: int, schedule_id: bytes) -> bytes:
+    """Key of what a schedule asks for."""
+    return SCHEDULE_SPEC + pack_u16(ns) + schedule_id
+
+
+def schedule_key(ns: int, schedule_id: bytes) -> bytes:
+    """Key of how far a schedule has come."""
+    return SCHEDULE + pack_u16(ns) + schedule_id
+
+
+def schedule_name_key(ns: int, name: str) -> bytes:
+    """Key that finds a schedule by its name."""
+    return SCHEDULE_NAME + pack_u16(ns) + name.encode()
+
+
+def schedule_due_key(due_ms: int, ns: int, schedule_id: bytes) -> bytes:
+    """Key of a schedule by when its next slot is fired."""
+    return SCHEDULE_DUE + pack_u64(due_ms) + pack_u16(ns) + schedule_id
+
+
 def event_key(index: int) -> bytes:
     """Key of the events of an entry."""
     return EVENT + pack_u64(index)
@@ -220,7 +247,7 @@ def lane_of(key: bytes) -> int:
 
 
 def due_of(key: bytes) -> int:
-    """Return the time in a key that starts with one (S, A, X)."""
+    """Return the time in a key that starts with one (S, A, X, C)."""
     return unpack_u64(key, 1)[0]
 
 

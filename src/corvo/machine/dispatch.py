@@ -59,6 +59,19 @@ def fetch_jobs(state: State, command: FetchJobs) -> Fetched:
 
 def _best(state: State, queues: list[Queue], rotation: int) -> Head | None:
     """Pick the smallest tier over the queues, the first in rotation among equals."""
+    while True:
+        seen = len(state.events)
+        best = _compare(state, queues, rotation)
+        # Safety: looking at a queue ends its expired jobs, and what follows from that (the handler
+        # of a chain, the callback of a batch) may change a queue looked at before. A head counts
+        # only when nothing has happened since.
+        if len(state.events) == seen or best is None:
+            return best
+        if state.has_more:
+            return first_of(state, best.queue)
+
+
+def _compare(state: State, queues: list[Queue], rotation: int) -> Head | None:
     best: Head | None = None
     for step in range(len(queues)):
         head = first_of(state, queues[(rotation + step) % len(queues)])

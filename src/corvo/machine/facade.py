@@ -3,7 +3,7 @@
 from hashlib import blake2b
 
 from corvo.keys.order import pack_u32
-from corvo.machine import dispatch, extract, read, sweep, why
+from corvo.machine import dispatch, extract, read, schedules, sweep, why
 from corvo.machine.apply import Applied, Applier
 from corvo.machine.kv import Reader, Store
 from corvo.machine.sweep import SweepPolicy
@@ -12,7 +12,7 @@ from corvo.model.copied import JobCopy
 from corvo.model.event import EventBlock
 from corvo.model.outcome import Outcome
 from corvo.model.queue import Gate, Limit, QueueRecord
-from corvo.model.view import BatchView, JobView, QueueView, WhyView
+from corvo.model.view import BatchView, JobView, QueueView, ScheduleView, WhyView
 
 
 class Machine:
@@ -93,6 +93,14 @@ class Machine:
         """Earliest instant at which `due` may find work; 0: none known."""
         return sweep.next_due_ms(self._state, now_ms)
 
+    def due_schedules(self, now_ms: int, limit: int) -> list[ScheduleView]:
+        """Schedules whose next slot is to be fired now, the longest due first."""
+        return schedules.due_schedules(self._state, now_ms, limit)
+
+    def next_schedule_ms(self, now_ms: int) -> int:
+        """Earliest instant at which `due_schedules` may find one; 0: none known."""
+        return schedules.next_schedule_ms(self._state, now_ms)
+
     # --- reads --------------------------------------------------------------------------------
 
     def job(self, ns: int, job_id: bytes) -> JobView | None:
@@ -122,6 +130,18 @@ class Machine:
     def batch(self, ns: int, batch_id: bytes) -> BatchView | None:
         """Return a batch."""
         return read.read_batch(self._state, ns, batch_id)
+
+    def schedule(self, ns: int, schedule_id: bytes) -> ScheduleView | None:
+        """Return a schedule."""
+        return schedules.read_schedule(self._state, ns, schedule_id)
+
+    def schedule_named(self, ns: int, name: str) -> ScheduleView | None:
+        """Return a schedule by its name."""
+        return schedules.find_schedule(self._state, ns, name)
+
+    def schedules(self, ns: int, after: str, limit: int) -> list[ScheduleView]:
+        """Return schedules by name, those after a name."""
+        return schedules.read_schedules(self._state, ns, after, limit)
 
     def events(self, after_index: int, limit: int) -> list[tuple[int, EventBlock]]:
         """Return event blocks after an index, oldest first."""

@@ -105,6 +105,8 @@ class State:
         self.active = Ordered(space.ACTIVE, successor(space.ACTIVE))
         self.deadlines = Ordered(space.DEADLINE, successor(space.DEADLINE))
         self.operations = Ordered(space.OPERATION, successor(space.OPERATION))
+        self.schedules = Ordered(space.SCHEDULE_DUE, successor(space.SCHEDULE_DUE))
+        self.schedules_count = -1  # -1: not counted yet
         self._discard()
         self._load_queues()
 

@@ -57,6 +57,14 @@ EVENT_NAMES = (
     "machine.upgraded",
     "history.started",
     "imported",
+    "schedule.created",
+    "schedule.updated",
+    "schedule.deleted",
+    "schedule.paused",
+    "schedule.resumed",
+    "schedule.fired",
+    "schedule.skipped",
+    "schedule.missed",
 )
 (
     ENQUEUED,
@@ -106,6 +114,14 @@ EVENT_NAMES = (
     MACHINE_UPGRADED,
     HISTORY_STARTED,
     IMPORTED,
+    SCHEDULE_CREATED,
+    SCHEDULE_UPDATED,
+    SCHEDULE_DELETED,
+    SCHEDULE_PAUSED,
+    SCHEDULE_RESUMED,
+    SCHEDULE_FIRED,
+    SCHEDULE_SKIPPED,
+    SCHEDULE_MISSED,
 ) = range(len(EVENT_NAMES))
 
 

@@ -125,6 +125,7 @@ class Spec(Struct, frozen=True, array_like=True, gc=False):
     hold: Hold | None = None
     trace: bytes | None = None  # JSON text
     cloned_from: bytes | None = None
+    schedule_id: bytes | None = None  # made by this schedule; scheduled_ms is its slot, 0 by hand
 
 
 class Rare(Struct, array_like=True, gc=False):

@@ -57,6 +57,13 @@ CHAIN_STEPS_MAX = 64
 JOB_LIMITS_MAX = 3  # named limits of a job; with its limit_key at most four gates
 WEIGHTS_COUNT_MAX = 1_000
 ERRORS_KEPT_LAST = 50  # plus the first one
+SCHEDULES_MAX = 10_000  # all of them are listed by name
+SCHEDULE_SLOTS_MAX = 64  # slots one firing decides; calendars are slow and the loop must go on
+SCHEDULE_CATCH_UP_MAX = 1_000  # late slots in a row that catch_up `all` makes up for
+SCHEDULE_BACKFILL_MAX = 1_000  # slots of one backfill
+SCHEDULE_PREVIEW_MAX = 100
+SCHEDULE_LIST_MAX = 1_000
+CRON_BYTES_MAX = 256
 QUEUES_MAX = 100_000  # every queue record lives in memory
 
 # --- numbers --------------------------------------------------------------------------------
@@ -86,6 +93,8 @@ RETENTION_MS_DEFAULT = 7 * 86_400_000
 EVENTS_MS_DEFAULT = 7 * 86_400_000
 EVENTS_COUNT_DEFAULT = 1_000_000
 AGING_STEP_MS_DEFAULT = 60_000
+SCHEDULE_GRACE_MS = 60_000  # a slot fired later than this was missed, and catch_up decides
+SCHEDULE_JITTER_MS_MAX = 86_400_000
 
 # --- work per command, so that no single command stalls the loop ------------------------------
 SWEEP_LIMIT = 500  # jobs moved by one promote, reclaim, expire, purge or operation step

@@ -18,6 +18,8 @@ DEPENDENCY_NOT_FOUND = "DEPENDENCY_NOT_FOUND"
 VALIDATION_ERROR = "VALIDATION_ERROR"
 PAYLOAD_TOO_LARGE = "PAYLOAD_TOO_LARGE"
 TOO_MANY_QUEUES = "TOO_MANY_QUEUES"
+TOO_MANY_SCHEDULES = "TOO_MANY_SCHEDULES"
+NAME_TAKEN = "NAME_TAKEN"
 INTERNAL_ERROR = "INTERNAL_ERROR"
 
 
@@ -124,6 +126,15 @@ class LimitChanged(Struct, frozen=True, gc=False):
     status: str
 
 
+class ScheduleChanged(Struct, frozen=True, gc=False):
+    """Answer to a change of a schedule."""
+
+    status: str
+    next_ms: int = 0
+    jobs: list[bytes] = []  # made by this command
+    skipped: int = 0  # slots it made no job for
+
+
 class Swept(Struct, frozen=True, gc=False):
     """How much a sweep moved, and whether it stopped at its bound."""
 
@@ -143,5 +154,6 @@ Outcome = (
     | JobChanged
     | QueueChanged
     | LimitChanged
+    | ScheduleChanged
     | Swept
 )

@@ -4,6 +4,7 @@ from msgspec import Struct
 
 from corvo.model.job import Batch, Job, JobError, Spec
 from corvo.model.queue import QueueRecord
+from corvo.model.schedule import Schedule, ScheduleSpec
 
 
 class JobView(Struct, frozen=True, gc=False):
@@ -47,6 +48,13 @@ class WhyView(Struct, frozen=True, gc=False):
     queue: str
     is_runnable: bool
     gates: list[GateView]
+
+
+class ScheduleView(Struct, frozen=True, gc=False):
+    """One schedule; `schedule` is a copy."""
+
+    spec: ScheduleSpec
+    schedule: Schedule
 
 
 class BatchView(Struct, frozen=True, gc=False):

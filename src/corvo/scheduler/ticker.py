@@ -1,7 +1,8 @@
 """The ticker: a small loop that turns the passing of time into commands.
 
 Two paces. What is due by the clock (scheduled jobs, leases, deadlines) has an exact next instant,
-which costs one comparison to look at and is looked at twenty times a second. What is due by amount
+which costs one comparison to look at and is looked at twenty times a second; so have the slots of
+schedules (`slots.py`). What is due by amount
 (retention, events, operations) is looked up once a second.
 """
 
@@ -10,7 +11,9 @@ from typing import Protocol
 
 from corvo.model.command import Command
 from corvo.model.outcome import Outcome, Swept
+from corvo.model.view import ScheduleView
 from corvo.runtime.clock import Clock
+from corvo.scheduler.slots import Slots
 
 TICK_MS = 50
 LOOK_MS = 1_000
@@ -39,6 +42,15 @@ class Sweepable(Protocol):
         """The earliest instant at which a sweep will have work; 0 when none is known."""
         ...
 
+    @property
+    def now_ms(self) -> int:
+        """The time an entry written now would at least have."""
+        ...
+
+    def due_schedules(self, limit: int) -> list[ScheduleView]:
+        """Schedules whose next slot is to be fired now."""
+        ...
+
     async def sweep(self, commands: list[Command]) -> list[Outcome]:
         """Submit the sweeps and wait for what they moved."""
         ...
@@ -51,6 +63,7 @@ class Ticker:
         self, engine: Sweepable, *, tick_ms: int = TICK_MS, look_ms: int = LOOK_MS
     ) -> None:
         self._engine = engine
+        self._slots = Slots(engine)
         self._tick_ms = tick_ms
         self._look_ms = look_ms
         self._looked_ms = 0
@@ -70,6 +83,9 @@ class Ticker:
         """Do what is due; return how many jobs were moved."""
         if not self._engine.is_serving:
             return 0
+        return await self._slots.tick() + await self._sweep_due()
+
+    async def _sweep_due(self) -> int:
         now_ms = self._engine.clock.now_ms()
         next_ms = self._engine.next_due_ms()
         is_due = 0 < next_ms <= now_ms and next_ms != self._doubted_ms
@@ -101,4 +117,5 @@ class Ticker:
         return moved
 
     def statistics(self) -> dict[str, int]:
-        return {"sweeps_total": self.sweeps_total, "moved_total": self.moved_total}
+        figures = {"sweeps_total": self.sweeps_total, "moved_total": self.moved_total}
+        return figures | self._slots.statistics()

@@ -23,6 +23,7 @@ FEATURES: Final = (
     "idempotency",
     "limits",
     "release",
+    "schedules",
     "snooze",
     "strict",
     "unique",
