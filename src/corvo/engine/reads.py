@@ -3,6 +3,7 @@
 from collections.abc import Callable
 
 from corvo.machine import Machine
+from corvo.model.bulk import Bulk
 from corvo.model.queue import Gate, Limit
 from corvo.model.view import BatchView, JobView, QueueView, WhyView
 from corvo.runtime.clock import Clock
@@ -28,6 +29,18 @@ class Reads:
         """Explain why a job is not running, as of now."""
         now_ms = max(self._clock.now_ms(), self._machine.now_ms)
         return self._machine.why(ns, job_id, now_ms)
+
+    def bulk(self, ns: int, bulk_id: bytes) -> Bulk | None:
+        """Return a bulk operation."""
+        return self._machine.bulk(ns, bulk_id)
+
+    def bulk_preview(self, ns: int, job_id: bytes, action: int, expected: int) -> tuple[str, int]:
+        """Say why a bulk action would skip a job now ("" when it would not), and its state."""
+        return self._machine.bulk_preview(ns, job_id, action, expected)
+
+    def bulks_unfinished(self) -> list[tuple[int, bytes]]:
+        """Return namespace and id of the bulk operations that have something left to do."""
+        return self._machine.bulks_unfinished()
 
     @property
     def index(self) -> int:

@@ -16,7 +16,17 @@ from typing import Any
 from msgspec import Struct
 
 from corvo.errors import CorvoError
-from corvo.machine import depends, dispatch, enqueue, operate, operations, queues, report, sweep
+from corvo.machine import (
+    bulk,
+    depends,
+    dispatch,
+    enqueue,
+    operate,
+    operations,
+    queues,
+    report,
+    sweep,
+)
 from corvo.machine.kv import Store
 from corvo.machine.state import State
 from corvo.model import command as cm
@@ -76,6 +86,11 @@ HANDLERS: dict[type, Callable[[State, Any], Outcome]] = {
     cm.TrimEvents: sweep.trim_events,
     cm.StepOperations: operations.step_operations,
     cm.UpgradeMachine: upgrade_machine,
+    cm.StartBulk: bulk.start_bulk,
+    cm.FillBulk: bulk.fill_bulk,
+    cm.StepBulk: bulk.step_bulk,
+    cm.AbortBulk: bulk.abort_bulk,
+    cm.UndoBulk: bulk.undo_bulk,
 }
 
 

@@ -9,6 +9,7 @@ from collections import Counter
 
 from corvo.keys import codec, space
 from corvo.keys.order import unpack_u16, unpack_u32, unpack_u64
+from corvo.machine.audit_bulk import bulks, cleared_spaces, tombstones
 from corvo.machine.audit_gating import groups, lanes, slots
 from corvo.machine.kv import Reader
 from corvo.machine.picture import Picture, pairs
@@ -32,6 +33,9 @@ def audit(store: Reader) -> list[str]:
         deadlines,
         meta,
         namespaces,
+        bulks,
+        tombstones,
+        cleared_spaces,
     )
     return [problem for check in checks for problem in check(picture)]
 

@@ -55,6 +55,14 @@ EVENT_NAMES = (
     "limit.deleted",
     "machine.fault",
     "machine.upgraded",
+    "restored",
+    "bulk.started",
+    "bulk.progress",
+    "bulk.completed",
+    "bulk.aborted",
+    "bulk.failed",
+    "bulk.undone",
+    "bulk.purged",
 )
 (
     ENQUEUED,
@@ -102,6 +110,14 @@ EVENT_NAMES = (
     LIMIT_DELETED,
     MACHINE_FAULT,
     MACHINE_UPGRADED,
+    RESTORED,
+    BULK_STARTED,
+    BULK_PROGRESS,
+    BULK_COMPLETED,
+    BULK_ABORTED,
+    BULK_FAILED,
+    BULK_UNDONE,
+    BULK_PURGED,
 ) = range(len(EVENT_NAMES))
 
 

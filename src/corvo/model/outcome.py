@@ -6,6 +6,7 @@ for a person. The log index of the entry travels beside the outcome.
 
 from msgspec import Struct
 
+from corvo.model.bulk import Bulk
 from corvo.model.job import Spec
 
 NOT_FOUND = "NOT_FOUND"
@@ -18,6 +19,7 @@ DEPENDENCY_NOT_FOUND = "DEPENDENCY_NOT_FOUND"
 VALIDATION_ERROR = "VALIDATION_ERROR"
 PAYLOAD_TOO_LARGE = "PAYLOAD_TOO_LARGE"
 TOO_MANY_QUEUES = "TOO_MANY_QUEUES"
+STATE_CHANGED = "STATE_CHANGED"
 INTERNAL_ERROR = "INTERNAL_ERROR"
 
 
@@ -131,6 +133,12 @@ class Swept(Struct, frozen=True, gc=False):
     more: bool = False
 
 
+class BulkChanged(Struct, frozen=True, gc=False):
+    """A bulk operation as it stands after the command; a copy."""
+
+    bulk: Bulk
+
+
 Outcome = (
     Rejected
     | Enqueued
@@ -144,4 +152,5 @@ Outcome = (
     | QueueChanged
     | LimitChanged
     | Swept
+    | BulkChanged
 )
