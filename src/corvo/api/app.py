@@ -18,6 +18,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from corvo.api.hot import HotRoutes
 from corvo.api.http.exchange import Handler, Route
 from corvo.api.http.slowlane import hot_routes
+from corvo.api.routes.bulk import BulkRoutes, progress_route
 from corvo.api.routes.jobs import JobRoutes
 from corvo.api.routes.limits import LimitRoutes
 from corvo.api.routes.queues import QueueRoutes
@@ -25,6 +26,7 @@ from corvo.api.routes.server import ServerRoutes
 from corvo.api.routing import Application, Table, starlette_routes
 from corvo.api.translate import Context
 from corvo.model import limits
+from corvo.scheduler.bulk import BulkRunner
 
 if TYPE_CHECKING:
     from corvo.engine import Engine
@@ -46,13 +48,18 @@ def build(
     *,
     payload_bytes_max: int = limits.PAYLOAD_BYTES_MAX,
     view_state: Callable[[], str] = lambda: "off",
+    bulk: BulkRunner | None = None,
+    undo_ms: int = limits.UNDO_MS_DEFAULT,
 ) -> Surface:
     """Build the API of an engine."""
     hot = hot_table(HotRoutes(engine, payload_bytes_max))
     context = Context(engine.new_id, payload_bytes_max)
+    # Safety: an operation whose runner nobody runs is taken no further than its first step.
+    bulk_routes = BulkRoutes(engine, bulk if bulk is not None else BulkRunner(engine), undo_ms)
     tables: tuple[Table, ...] = (
+        bulk_routes.table(),
         JobRoutes(engine, context).table(),
-        QueueRoutes(engine).table(),
+        QueueRoutes(engine, undo_ms).table(),
         LimitRoutes(engine).table(),
         ServerRoutes(engine, view_state).table(),
     )
@@ -61,6 +68,7 @@ def build(
         return engine.index
 
     routes = hot_routes(hot)
+    routes.append(progress_route(bulk_routes, engine))
     for table in tables:
         routes += starlette_routes(table, index)
     router = Router(routes, redirect_slashes=False, default=_no_route)

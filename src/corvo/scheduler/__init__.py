@@ -13,9 +13,12 @@ Invariants:
 Deliberately absent: decisions (the machine's sweep commands decide again what is due), and
 calendars.
 
+Beside it the runner of bulk operations (`bulk.py`), which asks for one step after the other.
+
 Started by `server`, on the leader only. Read `ticker.py`.
 """
 
+from corvo.scheduler.bulk import BulkRunner
 from corvo.scheduler.ticker import Ticker
 
-__all__ = ["Ticker"]
+__all__ = ["BulkRunner", "Ticker"]

@@ -28,7 +28,7 @@ from corvo.replication import FsyncPolicy, LocalLog, MemoryDisk, RealDisk, make_
 from corvo.runtime.clock import SystemClock
 from corvo.runtime.tasks import Supervisor
 from corvo.runtime.telemetry import logger
-from corvo.scheduler import Ticker
+from corvo.scheduler import BulkRunner, Ticker
 from corvo.server.config import Config
 from corvo.server.layout import Layout
 from corvo.storage.memory import MemoryStore
@@ -93,10 +93,12 @@ async def build(config: Config, fatal: Fatal) -> Server:
     )
     _report_recovery(engine, telemetry)
     settle_collector()
-    edge = await _listen(config, engine, telemetry)
+    bulk = BulkRunner(engine)
+    edge = await _listen(config, engine, bulk, telemetry)
     engine.start()
     tasks = Supervisor()
     tasks.start("ticker", Ticker(engine).run())
+    tasks.start("bulk", bulk.run())
     return Server(engine, edge, tasks, ground.unlock)
 
 
@@ -192,9 +194,17 @@ def _report_recovery(engine: Engine, telemetry: structlog.typing.FilteringBoundL
 
 
 async def _listen(
-    config: Config, engine: Engine, telemetry: structlog.typing.FilteringBoundLogger
+    config: Config,
+    engine: Engine,
+    bulk: BulkRunner,
+    telemetry: structlog.typing.FilteringBoundLogger,
 ) -> Listener:
-    surface = app.build(engine, payload_bytes_max=config.max_payload_size)
+    surface = app.build(
+        engine,
+        payload_bytes_max=config.max_payload_size,
+        bulk=bulk,
+        undo_ms=config.undo_retention,
+    )
     host, port = config.address
 
     def report(error: BaseException, request_id: str) -> None:

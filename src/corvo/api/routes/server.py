@@ -14,6 +14,7 @@ API_VERSION: Final = "v1"
 FEATURES: Final = (
     "aging",
     "batches",
+    "bulk",
     "chains",
     "clone",
     "dependencies",
@@ -25,6 +26,7 @@ FEATURES: Final = (
     "release",
     "snooze",
     "strict",
+    "undo",
     "unique",
     "why",
 )
