@@ -7,7 +7,8 @@ where the last one ended. Jobs whose state is no longer the expected one are ski
 
 from corvo.keys import codec, space
 from corvo.keys.order import successor
-from corvo.machine import depends, operate, undo
+from corvo.machine import depends, undo
+from corvo.machine.bulk_actions import VERBS, change_job
 from corvo.machine.enqueue import find
 from corvo.machine.state import State
 from corvo.machine.transitions import ALLOWED
@@ -20,19 +21,7 @@ from corvo.model.bulk import Bulk, BulkChunk, BulkTask
 from corvo.model.event import Event
 from corvo.model.ids import BULK, render_id
 from corvo.model.job import Job
-from corvo.model.outcome import BulkChanged, JobChanged, Rejected
-
-# The verb of the state table behind each action; delete is allowed from any state.
-VERBS = {
-    bk.RETRY: "retry",
-    bk.CANCEL: "cancel",
-    bk.MOVE: "move",
-    bk.REQUEUE: "requeue",
-    bk.PRIORITY: "priority",
-    bk.HOLD: "hold",
-    bk.APPROVE: "approve",
-    bk.REJECT: "reject",
-}
+from corvo.model.outcome import BulkChanged, Rejected
 
 _TOMBSTONES_AT_ONCE = 16
 
@@ -42,48 +31,6 @@ _SKIPS = {
     outcome.INVALID_STATE: bk.INVALID_STATE,
     outcome.UNIQUE_CONFLICT: bk.UNIQUE_CONFLICT,
 }
-
-
-def _change(
-    state: State, ns: int, job_id: bytes, task: BulkTask, expected: int
-) -> JobChanged | Rejected:
-    """Do to one job what the task says, exactly as the command for a single job would."""
-    match task.action:
-        case bk.RETRY:
-            return operate.retry_job(state, cm.RetryJob(ns, job_id, expected))
-        case bk.DELETE:
-            return operate.delete_job(state, cm.DeleteJob(ns, job_id, expected))
-        case bk.CANCEL:
-            return operate.cancel_job(state, cm.CancelJob(ns, job_id, expected))
-        case bk.MOVE:
-            move = cm.MoveJob(
-                ns, job_id, task.queue, task.reset_attempts, task.keep_priority, expected
-            )
-            return operate.move_job(state, move)
-        case bk.REQUEUE:
-            return operate.requeue_job(state, cm.RequeueJob(ns, job_id, expected))
-        case bk.PRIORITY:
-            return operate.change_priority(
-                state, cm.ChangePriority(ns, job_id, task.tier, expected)
-            )
-        case bk.HOLD:
-            hold = cm.HoldJob(
-                ns,
-                job_id,
-                reason=task.reason,
-                timeout_ms=task.timeout_ms,
-                timeout_action=task.timeout_action,
-                expected_state=expected,
-            )
-            return operate.hold_job(state, hold)
-        case bk.APPROVE:
-            approve = cm.ApproveJob(ns, job_id, task.by, task.note, expected)
-            return operate.approve_job(state, approve)
-        case _:
-            assert task.action == bk.REJECT, task.action
-            return operate.reject_job(
-                state, cm.RejectJob(ns, job_id, task.by, task.reason, expected)
-            )
 
 
 # --- commands ------------------------------------------------------------------------------------
@@ -268,7 +215,7 @@ def _treat(state: State, bulk: Bulk, job_id: bytes, expected: int) -> int:
     found = None
     if job is not None and bulk.undo_ms and _is_allowed(action, job, expected):
         found = undo.observe(state, job, is_removed=action == bk.DELETE)
-    answer = _change(state, bulk.ns, job_id, bulk.task, expected)
+    answer = change_job(state, bulk.ns, job_id, bulk.task, expected)
     depends.drain(state)
     if isinstance(answer, Rejected):
         reason = _SKIPS.get(answer.code)

@@ -77,9 +77,8 @@ class BulkRoutes:
             raise RequestError(bulk.error, field="filter")
         elapsed_ms = int((asyncio.get_running_loop().time() - began_s) * 1000)
         if request.is_async or is_large or bulk.status in bk.UNFINISHED:
-            return Answer(
-                202, encode(_accepted(bulk, self._engine.index)), index=self._engine.index
-            )
+            index = self._engine.index
+            return Answer(202, encode(_accepted(bulk, index)), index=index)
         return _counts_answer(bulk, elapsed_ms, self._engine.index)
 
     async def _plan(
