@@ -23,6 +23,7 @@ from corvo.keys.codec import encode_entry
 from corvo.machine import MACHINE_VERSION, Machine, digest
 from corvo.machine.apply import HANDLERS
 from corvo.machine.audit import audit
+from corvo.model import bulk as bk
 from corvo.model import command as c
 from corvo.model import event as e
 from corvo.model import outcome as o
@@ -87,6 +88,15 @@ def with_kind(writer: Writer, kind: type[Any]) -> c.Command:
         return c.SetEpoch(b"\x07" * 16)
     if kind is c.ClearQueue or kind is c.DeleteQueue:
         return kind(0, writer.queue(), make_other_id(10**6 + writer.others))
+    if kind is c.StartBulk:
+        names = [writer.some_job() for _ in range(4)]
+        states = bytes([bk.ANY_STATE_BYTE]) * len(names)
+        task = bk.BulkTask(writer.chance.choice((bk.DELETE, bk.CANCEL, bk.RETRY, bk.PRIORITY)))
+        return c.StartBulk(0, make_other_id(10**6 + 1), task, b"".join(names), states, True)
+    if kind is c.FillBulk:
+        return c.FillBulk(0, make_other_id(10**6 + 1), 0)
+    if kind in (c.StepBulk, c.AbortBulk, c.UndoBulk):
+        return kind(0, make_other_id(10**6 + 1))
     for _ in range(10_000):
         found = writer.anything()
         if type(found) is kind:

@@ -21,6 +21,8 @@ from corvo.machine.audit import audit
 from corvo.machine.kv import Store
 from corvo.replication import FsyncPolicy, LocalLog, MemoryDisk
 from corvo.runtime.clock import Clock, SystemClock, VirtualClock
+from corvo.runtime.tasks import Supervisor
+from corvo.scheduler.bulk import BulkRunner, Finder
 from corvo.scheduler.ticker import Ticker
 from corvo.storage.memory import MemoryStore
 from tests.support.rig import HeldSync
@@ -58,7 +60,9 @@ class Server:
         clock: Clock | None = None,
         options: Options | None = None,
         segment_bytes: int = 1 << 20,
+        finder: Finder | None = None,
     ) -> None:
+        self.finder = finder
         self.lane = lane
         self.clock = clock if clock is not None else VirtualClock(START_MS)
         self.options = options
@@ -104,7 +108,10 @@ class Server:
         )
         self.engine.start()
         self.ticker = Ticker(self.engine)
-        surface = build(self.engine)
+        self.bulk = BulkRunner(self.engine, self.finder)
+        surface = build(self.engine, bulk=self.bulk)
+        self.bulk_tasks = Supervisor()
+        self.bulk_tasks.start("bulk", self.bulk.run())
         self.listener = await start(
             "127.0.0.1",
             0,
@@ -128,6 +135,8 @@ class Server:
 
     async def _stop(self) -> None:
         await self.listener.close()
+        await self.bulk_tasks.stop()
+        assert self.bulk_tasks.failure is None
         await self.engine.close()
 
     def run(self, work: Callable[[], Awaitable[Result]]) -> Result:

@@ -18,6 +18,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from corvo.api.hot import HotRoutes
 from corvo.api.http.exchange import Handler, Route
 from corvo.api.http.slowlane import hot_routes
+from corvo.api.routes.bulk import BulkRoutes, progress_route
 from corvo.api.routes.jobs import JobRoutes
 from corvo.api.routes.limits import LimitRoutes
 from corvo.api.routes.queues import QueueRoutes
@@ -28,6 +29,7 @@ from corvo.api.routes.view import ViewRoutes
 from corvo.api.routing import Application, Table, starlette_routes
 from corvo.api.translate import Context
 from corvo.model import limits
+from corvo.scheduler.bulk import BulkRunner
 from corvo.view.client import ViewClient
 
 if TYPE_CHECKING:
@@ -50,15 +52,20 @@ def build(
     *,
     payload_bytes_max: int = limits.PAYLOAD_BYTES_MAX,
     view: ViewClient | None = None,
+    bulk: BulkRunner | None = None,
+    undo_ms: int = limits.UNDO_MS_DEFAULT,
 ) -> Surface:
     """Build the API of an engine."""
     view = view if view is not None else ViewClient(engine, is_on=False)
     hot = hot_table(HotRoutes(engine, payload_bytes_max))
     context = Context(engine.new_id, payload_bytes_max)
+    # Safety: an operation whose runner nobody runs is taken no further than its first step.
+    bulk_routes = BulkRoutes(engine, bulk if bulk is not None else BulkRunner(engine), undo_ms)
     tables: tuple[Table, ...] = (
         SearchRoutes(view).table(),
+        bulk_routes.table(),
         JobRoutes(engine, context).table(),
-        QueueRoutes(engine).table(),
+        QueueRoutes(engine, undo_ms).table(),
         LimitRoutes(engine).table(),
         ScheduleRoutes(engine, context).table(),
         ServerRoutes(engine, view).table(),
@@ -69,6 +76,7 @@ def build(
         return engine.index
 
     routes = hot_routes(hot)
+    routes.append(progress_route(bulk_routes, engine))
     for table in tables:
         routes += starlette_routes(table, index)
     router = Router(routes, redirect_slashes=False, default=_no_route)

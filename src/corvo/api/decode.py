@@ -8,7 +8,7 @@ import re
 from types import UnionType
 from typing import Annotated, Any, Final, Generic, TypeVar, Union, cast, get_args, get_origin
 
-from msgspec import NODEFAULT, DecodeError, Struct, ValidationError, defstruct
+from msgspec import NODEFAULT, DecodeError, Struct, ValidationError, defstruct, field
 from msgspec.json import Decoder
 from msgspec.structs import fields
 
@@ -37,6 +37,7 @@ _WORDS: Final[dict[str, str]] = {
         "priority_mode": wire.PriorityMode,
         "overlap": wire.Overlap,
         "catch_up": wire.CatchUp,
+        "action": wire.BulkAction,
     }.items()
 }
 
@@ -73,7 +74,10 @@ def strict_shape(shape: type[Shape]) -> type[Shape]:
         members: list[Any] = []
         for member in fields(shape):
             kind = _strict_type(member.type)
-            if member.default_factory is not NODEFAULT:
+            if member.encode_name != member.name:
+                kept = field(default=member.default, name=member.encode_name)
+                members.append((member.name, kind, kept))
+            elif member.default_factory is not NODEFAULT:
                 members.append((member.name, kind, member.default_factory()))
             elif member.default is not NODEFAULT:
                 members.append((member.name, kind, member.default))

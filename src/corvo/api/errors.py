@@ -46,6 +46,11 @@ CODES: Final[dict[str, Code]] = {
     ),
     "REQUEST_TIMEOUT": Code(408, "The request took too long to arrive.", "Send it in one go."),
     "INVALID_STATE": Code(409, "The job is in a state from which this is not possible."),
+    "STATE_CHANGED": Code(
+        409,
+        "The job is no longer in the state the request expected.",
+        "Read the job again and decide anew.",
+    ),
     "NOT_ACTIVE": Code(
         409,
         "The job is not being worked on, so it cannot be acknowledged, failed or given back.",

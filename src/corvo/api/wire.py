@@ -10,7 +10,7 @@ as an unknown field, a guardrail the client relies on would be lost in silence.
 
 from typing import Annotated, Literal
 
-from msgspec import UNSET, Meta, Raw, Struct, UnsetType
+from msgspec import UNSET, Meta, Raw, Struct, UnsetType, field
 
 from corvo.model import limits
 
@@ -40,6 +40,17 @@ StepStatus = Literal["continue", "exit"]
 PriorityMode = Literal["strict", "aging"]
 Overlap = Literal["allow", "skip", "queue", "cancel"]
 CatchUp = Literal["skip", "last", "all"]
+BulkAction = Literal[
+    "retry",
+    "delete",
+    "cancel",
+    "move",
+    "requeue",
+    "change_priority",
+    "hold",
+    "approve",
+    "reject",
+]
 
 
 class Nothing(Struct, kw_only=True, gc=False):
@@ -274,6 +285,22 @@ class BulkGetRequest(Struct, kw_only=True, gc=False):
     """`POST /jobs/bulk-get`."""
 
     job_ids: Annotated[list[str], Meta(min_length=1, max_length=limits.BULK_GET_MAX)]
+
+
+class BulkRequest(HoldFields, kw_only=True, gc=False):
+    """`POST /jobs/bulk`: an action, and the jobs by name or by filter."""
+
+    action: BulkAction
+    job_ids: Annotated[list[str], Meta(min_length=1, max_length=limits.BULK_IDS_MAX)] | None = None
+    filter: Raw = ABSENT
+    move_to_queue: str | None = None
+    reset_attempts: bool | None = None
+    keep_priority: bool | None = None
+    priority: Priority | None = None
+    by: str | None = None
+    note: str | None = None
+    dry_run: bool | None = None
+    is_async: bool | None = field(default=None, name="async")
 
 
 class RateFields(Struct, kw_only=True, gc=False):

@@ -19,6 +19,7 @@ COMMANDS: dict[str, str] = {
     "cancel": "jobs",
     "move": "jobs",
     "delete": "jobs",
+    "bulk": "bulk",
     "queues": "queues",
     "pause": "queues",
     "resume": "queues",

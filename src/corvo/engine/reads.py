@@ -3,6 +3,7 @@
 from collections.abc import Callable
 
 from corvo.machine import Machine
+from corvo.model.bulk import Bulk
 from corvo.model.queue import Gate, Limit, QueueRecord
 from corvo.model.view import BatchView, JobView, QueueView, ScheduleView, WhyView
 from corvo.runtime.clock import Clock
@@ -54,6 +55,18 @@ class Reads:
     def schedules(self, ns: int, after: str, limit: int) -> list[ScheduleView]:
         """Return schedules by name, those after a name."""
         return self._machine.schedules(ns, after, limit)
+
+    def bulk(self, ns: int, bulk_id: bytes) -> Bulk | None:
+        """Return a bulk operation."""
+        return self._machine.bulk(ns, bulk_id)
+
+    def bulk_preview(self, ns: int, job_id: bytes, action: int, expected: int) -> tuple[str, int]:
+        """Say why a bulk action would skip a job now ("" when it would not), and its state."""
+        return self._machine.bulk_preview(ns, job_id, action, expected)
+
+    def bulks_unfinished(self) -> list[tuple[int, bytes]]:
+        """Return namespace and id of the bulk operations that have something left to do."""
+        return self._machine.bulks_unfinished()
 
     @property
     def index(self) -> int:

@@ -9,6 +9,7 @@ directory of the old version can be opened any more.
 from msgspec import Struct
 from msgspec.msgpack import Decoder, Encoder
 
+from corvo.model.bulk import Bulk, BulkChunk, Tombstone
 from corvo.model.command import Entry
 from corvo.model.event import EventBlock
 from corvo.model.job import Batch, Job, JobError, Remembered, Spec, UniqueLock
@@ -60,6 +61,9 @@ decode_limit = Decoder(Limit).decode
 decode_operation = Decoder(Operation).decode
 decode_schedule_spec = Decoder(ScheduleSpec).decode
 decode_schedule = Decoder(Schedule).decode
+decode_bulk = Decoder(Bulk).decode
+decode_bulk_chunk = Decoder(BulkChunk).decode
+decode_tombstone = Decoder(Tombstone).decode
 decode_events = Decoder(EventBlock).decode
 decode_answer = Decoder(Enqueued | Duplicate | BatchEnqueued).decode
 

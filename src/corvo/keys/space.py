@@ -45,6 +45,10 @@ never changes its shape; a new shape is a new byte.
     C due ns id                                 -              by when its next slot is fired
 
     O id                                        Operation      work done in steps
+    Z ns id                                     Bulk           a bulk operation
+    z bulk number                               BulkChunk      jobs it has yet to change
+    u bulk ~number                              Tombstone      a job before; the last one first
+    y ns space                                  bulk id        a cleared space that can be undone
     e index                                     EventBlock     events of one entry
 
 `space` is the storage number of a queue (QueueRecord.space): clearing a queue changes it.
@@ -63,6 +67,7 @@ RUNNABLE_LANE, RUNNABLE_GROUP = b"M", b"N"
 SLOT_WAITER, TOKEN_WAITER, GATE, LIMIT = b"B", b"D", b"K", b"Y"
 OPERATION, EVENT = b"O", b"e"
 SCHEDULE_SPEC, SCHEDULE, SCHEDULE_NAME, SCHEDULE_DUE = b"c", b"s", b"n", b"C"
+BULK, BULK_CHUNK, TOMBSTONE, CLEARED_SPACE = b"Z", b"z", b"u", b"y"
 
 BLOB_CHECKPOINT, BLOB_RESULT, BLOB_PROGRESS, BLOB_USAGE = b"c", b"r", b"p", b"u"
 
@@ -73,6 +78,7 @@ DEADLINE_IDEMPOTENCY = 4  # rest: key
 DEADLINE_GATE = 5  # rest: gate without its namespace
 DEADLINE_BATCH = 6  # rest: batch id
 DEADLINE_GROUP = 7  # rest: space, name
+DEADLINE_BULK = 16  # rest: bulk id
 
 NO_TIER_SHIFT = 60  # rank bits below the tier
 
@@ -234,6 +240,26 @@ def schedule_due_key(due_ms: int, ns: int, schedule_id: bytes) -> bytes:
 def event_key(index: int) -> bytes:
     """Key of the events of an entry."""
     return EVENT + pack_u64(index)
+
+
+def bulk_key(ns: int, bulk_id: bytes) -> bytes:
+    """Key of a bulk operation."""
+    return BULK + pack_u16(ns) + bulk_id
+
+
+def bulk_chunk_key(bulk_id: bytes, number: int) -> bytes:
+    """Key of the n-th list of targets of a bulk operation."""
+    return BULK_CHUNK + bulk_id + pack_u32(number)
+
+
+def tombstone_key(bulk_id: bytes, number: int) -> bytes:
+    """Key of the n-th tombstone of an operation; the complement makes a scan start at the last."""
+    return TOMBSTONE + bulk_id + pack_u32(0xFFFFFFFF - number)
+
+
+def cleared_space_key(ns: int, space: int) -> bytes:
+    """Key that finds the undoable operation which cleared a space."""
+    return CLEARED_SPACE + pack_u16(ns) + pack_u32(space)
 
 
 def job_of(key: bytes) -> bytes:

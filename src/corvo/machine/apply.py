@@ -17,6 +17,7 @@ from msgspec import Struct
 
 from corvo.errors import CorvoError
 from corvo.machine import (
+    bulk,
     depends,
     dispatch,
     enqueue,
@@ -108,6 +109,11 @@ HANDLERS: dict[type, Callable[[State, Any], Outcome]] = {
     cm.FireSchedule: schedules.fire_schedule,
     cm.RunSchedule: schedules.run_schedule,
     cm.BackfillSchedule: schedules.backfill_schedule,
+    cm.StartBulk: bulk.start_bulk,
+    cm.FillBulk: bulk.fill_bulk,
+    cm.StepBulk: bulk.step_bulk,
+    cm.AbortBulk: bulk.abort_bulk,
+    cm.UndoBulk: bulk.undo_bulk,
 }
 
 

@@ -9,6 +9,7 @@ from collections import Counter
 
 from corvo.keys import codec, space
 from corvo.keys.order import unpack_u16, unpack_u32, unpack_u64
+from corvo.machine.audit_bulk import bulks, cleared_spaces, tombstones
 from corvo.machine.audit_gating import groups, lanes, slots
 from corvo.machine.audit_schedules import schedules
 from corvo.machine.audit_schedules import slots as schedule_slots
@@ -36,6 +37,9 @@ def audit(store: Reader) -> list[str]:
         namespaces,
         schedules,
         schedule_slots,
+        bulks,
+        tombstones,
+        cleared_spaces,
     )
     return [problem for check in checks for problem in check(picture)]
 

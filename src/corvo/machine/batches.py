@@ -103,6 +103,16 @@ def rejoin(state: State, job: Job, batch_id: bytes) -> None:
     _save(state, batch)
 
 
+def readmit(state: State, ns: int, batch_id: bytes) -> None:
+    """A member that was cancelled or deleted is brought back, and the batch is still open."""
+    batch = load(state, ns, batch_id)
+    assert batch is not None
+    assert batch.pending > 0, "a member comes back to a batch that is not open"
+    batch.pending += 1
+    _count(batch, jb.CANCELLED, -1)
+    _save(state, batch)
+
+
 def _finish(state: State, batch: Batch) -> None:
     batch.finished_ms = state.now_ms
     purge_ms = state.now_ms + limits.RETENTION_MS_DEFAULT

@@ -3,10 +3,11 @@
 from hashlib import blake2b
 
 from corvo.keys.order import pack_u32
-from corvo.machine import dispatch, extract, read, schedules, sweep, why
+from corvo.machine import bulk, dispatch, extract, read, schedules, sweep, why
 from corvo.machine.apply import Applied, Applier
 from corvo.machine.kv import Reader, Store
 from corvo.machine.sweep import SweepPolicy
+from corvo.model.bulk import Bulk
 from corvo.model.command import Command, Entry
 from corvo.model.copied import JobCopy
 from corvo.model.event import EventBlock
@@ -142,6 +143,18 @@ class Machine:
     def schedules(self, ns: int, after: str, limit: int) -> list[ScheduleView]:
         """Return schedules by name, those after a name."""
         return schedules.read_schedules(self._state, ns, after, limit)
+
+    def bulk(self, ns: int, bulk_id: bytes) -> Bulk | None:
+        """Return a bulk operation."""
+        return bulk.load_bulk(self._state, ns, bulk_id)
+
+    def bulk_preview(self, ns: int, job_id: bytes, action: int, expected: int) -> tuple[str, int]:
+        """Say why a bulk action would skip a job now ("" when it would not), and its state."""
+        return bulk.preview(self._state, ns, job_id, action, expected)
+
+    def bulks_unfinished(self) -> list[tuple[int, bytes]]:
+        """Return namespace and id of the bulk operations that have something left to do."""
+        return bulk.read_unfinished(self._state)
 
     def events(self, after_index: int, limit: int) -> list[tuple[int, EventBlock]]:
         """Return event blocks after an index, oldest first."""

@@ -4,6 +4,7 @@ The states each is allowed from are in `transitions`; everything else answers IN
 """
 
 from collections.abc import Callable
+from typing import Protocol
 
 from corvo.keys import space
 from corvo.machine import batches, documents, places, unique
@@ -16,6 +17,7 @@ from corvo.model import event as ev
 from corvo.model import job as jb
 from corvo.model import outcome
 from corvo.model.command import (
+    ANY_STATE,
     ApproveJob,
     CancelJob,
     ChangePriority,
@@ -33,13 +35,24 @@ from corvo.model.outcome import JobChanged, Rejected
 Change = Callable[[Queue, Job], JobChanged | Rejected]
 
 
-def _change(
-    state: State, ns: int, job_id: bytes, verb: str, change: Change
-) -> JobChanged | Rejected:
+class OnJob(Protocol):
+    """What every command about one job says."""
+
+    @property
+    def ns(self) -> int: ...
+    @property
+    def id(self) -> bytes: ...
+    @property
+    def expected_state(self) -> int: ...
+
+
+def _change(state: State, command: OnJob, verb: str, change: Change) -> JobChanged | Rejected:
     """Find a job, check that the verb is allowed in its state, and run the change."""
-    job = find(state, ns, job_id)
+    job = find(state, command.ns, command.id)
     if job is None:
-        return not_found(job_id)
+        return not_found(command.id)
+    if command.expected_state not in (ANY_STATE, job.state):
+        return _changed(job, command.expected_state)
     if job.state not in ALLOWED[verb]:
         allowed = ", ".join(STATE_NAMES[allowed] for allowed in ALLOWED[verb])
         return Rejected(
@@ -49,6 +62,14 @@ def _change(
             state=job.state,
         )
     return change(state.queue_of(job), job)
+
+
+def _changed(job: Job, expected: int) -> Rejected:
+    return Rejected(
+        outcome.STATE_CHANGED,
+        f"the job is {STATE_NAMES[job.state]}, no longer {STATE_NAMES[expected]}",
+        state=job.state,
+    )
 
 
 def cancel_job(state: State, command: CancelJob) -> JobChanged | Rejected:
@@ -65,7 +86,7 @@ def cancel_job(state: State, command: CancelJob) -> JobChanged | Rejected:
             state.emit(ev.CANCELLING, job, queue.record.name)
         return JobChanged("cancelling", job.state)
 
-    return _change(state, command.ns, command.id, "cancel", change)
+    return _change(state, command, "cancel", change)
 
 
 def retry_job(state: State, command: RetryJob) -> JobChanged | Rejected:
@@ -86,7 +107,7 @@ def retry_job(state: State, command: RetryJob) -> JobChanged | Rejected:
         state.emit(ev.RETRIED, job, queue.record.name, {"run": job.run})
         return JobChanged("retried", job.state)
 
-    return _change(state, command.ns, command.id, "retry", change)
+    return _change(state, command, "retry", change)
 
 
 def requeue_job(state: State, command: RequeueJob) -> JobChanged | Rejected:
@@ -101,7 +122,7 @@ def requeue_job(state: State, command: RequeueJob) -> JobChanged | Rejected:
         state.emit(ev.REQUEUED, job, queue.record.name, {"run": job.run})
         return JobChanged("requeued", job.state)
 
-    return _change(state, command.ns, command.id, "requeue", change)
+    return _change(state, command, "requeue", change)
 
 
 def _revive(state: State, queue: Queue, job: Job) -> Rejected | None:
@@ -155,12 +176,20 @@ def move_job(state: State, command: MoveJob) -> JobChanged | Rejected:
             if taken is not None:
                 return _conflict(taken[1])
             unique.transfer(state, queue, target, job, spec.unique)
-        _relocate(state, queue, target, job, command)
+        relocate(
+            state,
+            queue,
+            target,
+            job,
+            order=state.position(),
+            tier=job.tier if command.keep_priority else TIER_NORMAL,
+            attempt=0 if command.reset_attempts else job.attempt,
+        )
         data = {"from": queue.record.name}
         state.emit(ev.MOVED, job, target.record.name, data)
         return JobChanged("moved", job.state)
 
-    return _change(state, command.ns, command.id, "move", change)
+    return _change(state, command, "move", change)
 
 
 def _move_within(state: State, queue: Queue, job: Job, command: MoveJob) -> JobChanged:
@@ -170,11 +199,14 @@ def _move_within(state: State, queue: Queue, job: Job, command: MoveJob) -> JobC
         state.dirty[job.id] = job
         state.touch(queue)
     if not command.keep_priority:
-        _set_tier(state, queue, job, TIER_NORMAL)
+        set_tier(state, queue, job, TIER_NORMAL)
     return JobChanged("moved", job.state)
 
 
-def _relocate(state: State, queue: Queue, target: Queue, job: Job, command: MoveJob) -> None:
+def relocate(
+    state: State, queue: Queue, target: Queue, job: Job, *, order: int, tier: int, attempt: int
+) -> None:
+    """Take a job from one queue to another, in the state it is in."""
     was = job.state
     if job.at:
         places.leave(state, queue, job)
@@ -182,12 +214,10 @@ def _relocate(state: State, queue: Queue, target: Queue, job: Job, command: Move
         queue.record.counts[was] -= 1
         state.touch(queue)
     job.queue_id = target.record.id
-    job.order = state.position()
+    job.order = order
     job.lane = 0
-    if command.reset_attempts:
-        job.attempt = 0
-    if not command.keep_priority:
-        job.tier = TIER_NORMAL
+    job.attempt = attempt
+    job.tier = tier
     if was == jb.PENDING:
         places.enter_pending(state, target, job)
     elif was in (jb.SCHEDULED, jb.RETRYING):
@@ -207,6 +237,8 @@ def delete_job(state: State, command: DeleteJob) -> JobChanged | Rejected:
     job = find(state, command.ns, command.id)
     if job is None:
         return not_found(command.id)
+    if command.expected_state not in (ANY_STATE, job.state):
+        return _changed(job, command.expected_state)
     queue = state.queue_of(job)
     was = job.state
     state.emit(ev.DELETED, job, queue.record.name, batches.note_of(state, job))
@@ -218,13 +250,14 @@ def change_priority(state: State, command: ChangePriority) -> JobChanged | Rejec
     """Put a job into another tier."""
 
     def change(queue: Queue, job: Job) -> JobChanged:
-        _set_tier(state, queue, job, command.tier)
+        set_tier(state, queue, job, command.tier)
         return JobChanged("priority_changed", job.state)
 
-    return _change(state, command.ns, command.id, "priority", change)
+    return _change(state, command, "priority", change)
 
 
-def _set_tier(state: State, queue: Queue, job: Job, tier: int) -> None:
+def set_tier(state: State, queue: Queue, job: Job, tier: int) -> None:
+    """Put a job into a tier, and in line with it when it waits in one."""
     if job.tier == tier:
         return
     data = {"from": TIER_NAMES[job.tier], "to": TIER_NAMES[tier]}
@@ -268,7 +301,7 @@ def hold_job(state: State, command: HoldJob) -> JobChanged | Rejected:
         state.emit(ev.HELD, job, queue.record.name, {"reason": command.reason})
         return JobChanged("held", job.state)
 
-    return _change(state, command.ns, command.id, "hold", change)
+    return _change(state, command, "hold", change)
 
 
 def approve_job(state: State, command: ApproveJob) -> JobChanged | Rejected:
@@ -278,7 +311,7 @@ def approve_job(state: State, command: ApproveJob) -> JobChanged | Rejected:
         release_hold(state, queue, job, command.by, command.note)
         return JobChanged("approved", job.state)
 
-    return _change(state, command.ns, command.id, "approve", change)
+    return _change(state, command, "approve", change)
 
 
 def release_hold(state: State, queue: Queue, job: Job, by: str, note: str) -> None:
@@ -310,4 +343,4 @@ def reject_job(state: State, command: RejectJob) -> JobChanged | Rejected:
         )
         return JobChanged("rejected", job.state)
 
-    return _change(state, command.ns, command.id, "reject", change)
+    return _change(state, command, "reject", change)

@@ -8,11 +8,12 @@ from collections.abc import Callable
 
 from corvo.keys import codec, space
 from corvo.keys.order import pack_u16, pack_u32, successor
-from corvo.machine import batches, depends, lanes, places
+from corvo.machine import batches, bulk, depends, lanes, places, undo
 from corvo.machine.settle import erase
 from corvo.machine.state import Queue, State, is_doomed
 from corvo.model import event as ev
 from corvo.model import job as jb
+from corvo.model import limits
 from corvo.model.command import StepOperations
 from corvo.model.outcome import Swept
 from corvo.model.queue import CLEAR, DELETE, REINDEX, RESOLVE, Operation
@@ -68,9 +69,14 @@ def _remove(state: State, operation: Operation, limit: int) -> int:
     prefix = prefixes[operation.phase]
     start = operation.cursor or prefix
     found = state.scan(start, successor(prefix), limit)
-    for key, value in found:
+    is_all = len(found) < limit
+    state.buried_bytes = 0
+    for count, (key, value) in enumerate(found, start=1):
         operation.done += _remove_one(state, operation, key, value)
-    if len(found) < limit:
+        if state.buried_bytes > limits.BULK_STEP_BYTES_MAX and count < len(found):
+            is_all, found = False, found[:count]
+            break
+    if is_all:
         _advance(operation, len(prefixes))
         if operation.phase < 0:
             _finish_removal(state, operation)
@@ -104,6 +110,7 @@ def _erase_doomed(state: State, operation: Operation, job_id: bytes) -> int:
     queue = state.queue_of(job)
     if not is_doomed(queue, job):
         return 0
+    undo.bury_cleared(state, job)
     state.emit(ev.DELETED, job, queue.record.name, batches.note_of(state, job))
     erase(state, queue, job, is_doomed=True)
     depends.drain(state)
@@ -112,6 +119,7 @@ def _erase_doomed(state: State, operation: Operation, job_id: bytes) -> int:
 
 def _finish_removal(state: State, operation: Operation) -> None:
     ns, number = operation.ns, operation.space
+    bulk.end_clear(state, ns, number)
     for prefix in (
         space.RUNNABLE_LANE + pack_u16(ns) + pack_u32(number),
         space.runnable_group_prefix(ns, number),

@@ -10,7 +10,7 @@ from msgspec import UNSET
 from msgspec.structs import asdict
 
 from corvo.keys import codec, space
-from corvo.machine import gates, lanes
+from corvo.machine import bulk, gates, lanes
 from corvo.machine.state import Queue, State
 from corvo.model import event as ev
 from corvo.model import job as jb
@@ -92,6 +92,8 @@ def clear_queue(state: State, command: ClearQueue) -> QueueChanged | Rejected:
         old_space = record.space
         _leave_space(state, queue)
         _start(state, Operation(command.operation_id, CLEAR, record.ns, record.id, old_space))
+        if command.undo_ms:
+            bulk.begin_clear(state, command, old_space, removed)
     _note(state, ev.QUEUE_CLEARED, queue, {"removed": removed})
     return QueueChanged("cleared", record.counts[jb.ACTIVE], removed, command.operation_id)
 

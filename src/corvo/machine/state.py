@@ -120,6 +120,7 @@ class State:
         self.cascade: list[tuple[int, bytes, bool]] = []
         self.ordinal = 0
         self.has_more = False
+        self.buried_bytes = 0  # kept for an undo by the current command
 
     def _load_queues(self) -> None:
         start, until = space.QUEUE, successor(space.QUEUE)

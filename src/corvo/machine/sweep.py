@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from corvo.keys import codec, space
 from corvo.keys.order import successor, unpack_u16, unpack_u32
-from corvo.machine import batches, gates, groups, places, unique
+from corvo.machine import batches, bulk, gates, groups, places, undo, unique
 from corvo.machine.operate import release_hold
 from corvo.machine.report import lose_lease
 from corvo.machine.settle import erase, settle
@@ -83,6 +83,7 @@ def reclaim_leases(state: State, command: ReclaimLeases) -> Swept:
 
 def _erase_doomed(state: State, queue: Queue, job: jb.Job) -> None:
     """A sweep met a job of a cleared or deleted queue before the operation did."""
+    undo.bury_cleared(state, job)
     state.emit(ev.DELETED, job, queue.record.name, batches.note_of(state, job))
     erase(state, queue, job, is_doomed=True)
 
@@ -127,6 +128,8 @@ def _fire(state: State, kind: int, ns: int, rest: bytes) -> None:
         gates.cleanup(state, ns.to_bytes(2, "big") + rest)
     elif kind == space.DEADLINE_BATCH:
         batches.purge(state, ns, rest)
+    elif kind == space.DEADLINE_BULK:
+        bulk.expire(state, ns, rest)
     else:
         assert kind == space.DEADLINE_GROUP, kind
         queue = state.queues.get(unpack_u32(rest)[0])

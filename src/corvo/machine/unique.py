@@ -83,6 +83,29 @@ def _write(state: State, queue: Queue, job: Job, key: str, lock: UniqueLock) -> 
     state.dirty[job.id] = job
 
 
+def lock_of(state: State, queue: Queue, job: Job) -> UniqueLock | None:
+    """Return the lock a job owns."""
+    if not job.flags & jb.FLAG_UNIQUE:
+        return None
+    unique = state.spec(job).unique
+    assert unique is not None
+    lock = _load(state, queue, unique.key)
+    return lock if lock is not None and lock.owner == job.id else None
+
+
+def regain(
+    state: State, queue: Queue, job: Job, unique: jb.Unique, lock: UniqueLock | None
+) -> None:
+    """Make a job that is brought back the owner of its key again; the key is free."""
+    if lock is None:
+        acquire(state, queue, job, unique)
+        return
+    _write(state, queue, job, unique.key, lock)
+    if job.state in jb.SETTLED:
+        rest = pack_u32(queue.record.id) + unique.key.encode()
+        state.add_deadline(lock.expires_ms, space.DEADLINE_UNIQUE, job.ns, rest)
+
+
 def _evict(state: State, queue: Queue, key: str, lock: UniqueLock) -> None:
     """Take a lock from an owner whose window ran out, or whose queue was cleared."""
     record = queue.record

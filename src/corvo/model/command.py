@@ -9,9 +9,12 @@ Batch calls of the API are several of these in one entry, except where atomicity
 from msgspec import Struct
 
 from corvo.model import limits
+from corvo.model.bulk import BulkTask
 from corvo.model.job import HOLD_NONE, BatchSpec, Spec
 from corvo.model.queue import Rate, SettingsPatch
 from corvo.model.schedule import ScheduleSpec
+
+ANY_STATE = -1  # `expected_state` of a command that does not care
 
 
 class Idempotency(Struct, frozen=True, array_like=True, gc=False):
@@ -110,6 +113,7 @@ class CancelJob(Struct, frozen=True, array_like=True, gc=False, tag=9):
 
     ns: int
     id: bytes
+    expected_state: int = ANY_STATE
 
 
 class RetryJob(Struct, frozen=True, array_like=True, gc=False, tag=10):
@@ -117,6 +121,7 @@ class RetryJob(Struct, frozen=True, array_like=True, gc=False, tag=10):
 
     ns: int
     id: bytes
+    expected_state: int = ANY_STATE
 
 
 class RequeueJob(Struct, frozen=True, array_like=True, gc=False, tag=11):
@@ -124,6 +129,7 @@ class RequeueJob(Struct, frozen=True, array_like=True, gc=False, tag=11):
 
     ns: int
     id: bytes
+    expected_state: int = ANY_STATE
 
 
 class MoveJob(Struct, frozen=True, array_like=True, gc=False, tag=12):
@@ -134,6 +140,7 @@ class MoveJob(Struct, frozen=True, array_like=True, gc=False, tag=12):
     queue: str
     reset_attempts: bool = False
     keep_priority: bool = True
+    expected_state: int = ANY_STATE
 
 
 class DeleteJob(Struct, frozen=True, array_like=True, gc=False, tag=13):
@@ -141,6 +148,7 @@ class DeleteJob(Struct, frozen=True, array_like=True, gc=False, tag=13):
 
     ns: int
     id: bytes
+    expected_state: int = ANY_STATE
 
 
 class ChangePriority(Struct, frozen=True, array_like=True, gc=False, tag=14):
@@ -149,6 +157,7 @@ class ChangePriority(Struct, frozen=True, array_like=True, gc=False, tag=14):
     ns: int
     id: bytes
     tier: int
+    expected_state: int = ANY_STATE
 
 
 class HoldJob(Struct, frozen=True, array_like=True, gc=False, tag=15):
@@ -161,6 +170,7 @@ class HoldJob(Struct, frozen=True, array_like=True, gc=False, tag=15):
     timeout_ms: int = 0
     timeout_action: int = HOLD_NONE
     checkpoint: bytes | None = None
+    expected_state: int = ANY_STATE
 
 
 class ApproveJob(Struct, frozen=True, array_like=True, gc=False, tag=16):
@@ -170,6 +180,7 @@ class ApproveJob(Struct, frozen=True, array_like=True, gc=False, tag=16):
     id: bytes
     by: str = ""
     note: str = ""
+    expected_state: int = ANY_STATE
 
 
 class RejectJob(Struct, frozen=True, array_like=True, gc=False, tag=17):
@@ -179,6 +190,7 @@ class RejectJob(Struct, frozen=True, array_like=True, gc=False, tag=17):
     id: bytes
     by: str = ""
     reason: str = ""
+    expected_state: int = ANY_STATE
 
 
 class PauseQueue(Struct, frozen=True, array_like=True, gc=False, tag=18):
@@ -208,6 +220,7 @@ class ClearQueue(Struct, frozen=True, array_like=True, gc=False, tag=21):
     ns: int
     queue: str
     operation_id: bytes
+    undo_ms: int = 0  # how long the jobs can be brought back; 0: not at all
 
 
 class DeleteQueue(Struct, frozen=True, array_like=True, gc=False, tag=22):
@@ -311,6 +324,55 @@ class SetSchedule(Struct, frozen=True, array_like=True, gc=False, tag=40):
 class DeleteSchedule(Struct, frozen=True, array_like=True, gc=False, tag=41):
     """Forget a schedule; its jobs stay."""
 
+
+class StartBulk(Struct, frozen=True, array_like=True, gc=False, tag=33):
+    """Open a bulk operation; with all of its jobs at once, or with the first of them.
+
+    Targets of 33 to 34 are two parallel strings: sixteen bytes of id, one byte of expected state.
+    """
+
+    ns: int
+    id: bytes
+    task: BulkTask
+    ids: bytes = b""
+    states: bytes = b""
+    is_sealed: bool = False  # these are all: begin
+    filter: bytes = b""  # JSON text; kept so that a restart can go on finding jobs
+    unknown: int = 0  # names in the request that cannot be a job's
+    undo_ms: int = 0  # how long it can be undone; 0: not at all
+
+
+class FillBulk(Struct, frozen=True, array_like=True, gc=False, tag=34):
+    """Add a chunk of jobs to a bulk operation that has not begun; the last chunk seals it."""
+
+    ns: int
+    id: bytes
+    number: int  # of the chunk: one that is not the next is ignored
+    ids: bytes = b""
+    states: bytes = b""
+    is_sealed: bool = False
+
+
+class StepBulk(Struct, frozen=True, array_like=True, gc=False, tag=35):
+    """Go on with a bulk operation or with undoing it: one bounded step from its cursor."""
+
+    ns: int
+    id: bytes
+    limit: int = limits.BULK_STEP_JOBS
+    is_skipping: bool = False  # the first job made the machine fail: count it as an error
+
+
+class AbortBulk(Struct, frozen=True, array_like=True, gc=False, tag=36):
+    """Stop a bulk operation where it stands; what is done stays done."""
+
+    ns: int
+    id: bytes
+    error: str = ""  # why the server gave up; empty: somebody asked for it
+
+
+class UndoBulk(Struct, frozen=True, array_like=True, gc=False, tag=37):
+    """Begin to take back a finished bulk operation or the clearing of a queue."""
+
     ns: int
     id: bytes
 
@@ -399,6 +461,11 @@ Command = (
     | FireSchedule
     | RunSchedule
     | BackfillSchedule
+    | StartBulk
+    | FillBulk
+    | StepBulk
+    | AbortBulk
+    | UndoBulk
 )
 
 

@@ -65,6 +65,14 @@ EVENT_NAMES = (
     "schedule.fired",
     "schedule.skipped",
     "schedule.missed",
+    "restored",
+    "bulk.started",
+    "bulk.progress",
+    "bulk.completed",
+    "bulk.aborted",
+    "bulk.failed",
+    "bulk.undone",
+    "bulk.purged",
 )
 (
     ENQUEUED,
@@ -122,6 +130,14 @@ EVENT_NAMES = (
     SCHEDULE_FIRED,
     SCHEDULE_SKIPPED,
     SCHEDULE_MISSED,
+    RESTORED,
+    BULK_STARTED,
+    BULK_PROGRESS,
+    BULK_COMPLETED,
+    BULK_ABORTED,
+    BULK_FAILED,
+    BULK_UNDONE,
+    BULK_PURGED,
 ) = range(len(EVENT_NAMES))
 
 

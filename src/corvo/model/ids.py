@@ -17,6 +17,7 @@ JOB = "job_"
 BATCH = "batch_"
 CHAIN = "chain_"
 OPERATION = "op_"
+BULK = "bulk_"
 
 ID_BYTES = 16
 TEXT_CHARACTERS = 26

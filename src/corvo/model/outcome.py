@@ -6,6 +6,7 @@ for a person. The log index of the entry travels beside the outcome.
 
 from msgspec import Struct
 
+from corvo.model.bulk import Bulk
 from corvo.model.job import Spec
 
 NOT_FOUND = "NOT_FOUND"
@@ -20,6 +21,7 @@ PAYLOAD_TOO_LARGE = "PAYLOAD_TOO_LARGE"
 TOO_MANY_QUEUES = "TOO_MANY_QUEUES"
 TOO_MANY_SCHEDULES = "TOO_MANY_SCHEDULES"
 NAME_TAKEN = "NAME_TAKEN"
+STATE_CHANGED = "STATE_CHANGED"
 INTERNAL_ERROR = "INTERNAL_ERROR"
 
 
@@ -142,6 +144,12 @@ class Swept(Struct, frozen=True, gc=False):
     more: bool = False
 
 
+class BulkChanged(Struct, frozen=True, gc=False):
+    """A bulk operation as it stands after the command; a copy."""
+
+    bulk: Bulk
+
+
 Outcome = (
     Rejected
     | Enqueued
@@ -156,4 +164,5 @@ Outcome = (
     | LimitChanged
     | ScheduleChanged
     | Swept
+    | BulkChanged
 )

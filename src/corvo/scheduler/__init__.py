@@ -15,9 +15,12 @@ Invariants:
 
 Deliberately absent: decisions (the machine's commands decide again what is due).
 
+Beside it the runner of bulk operations (`bulk.py`), which asks for one step after the other.
+
 Started by `server`, on the leader only. Read `ticker.py`, then `cron.py` and `slots.py`.
 """
 
+from corvo.scheduler.bulk import BulkRunner
 from corvo.scheduler.ticker import Ticker
 
-__all__ = ["Ticker"]
+__all__ = ["BulkRunner", "Ticker"]

@@ -42,6 +42,7 @@ class Config(Struct, frozen=True):
     shutdown_timeout: int  # milliseconds, as are the other durations
     retention: int
     retention_interval: int
+    undo_retention: int
     events_retention: int
     events_max: int
     max_payload_size: int

@@ -88,6 +88,9 @@ OPTIONS: tuple[Option, ...] = (
     _duration("shutdown-timeout", "30s", "how long a stop waits for requests under way"),
     _duration("retention", "7d", "how long settled jobs are kept, unless their queue says else"),
     _duration("retention-interval", "10s", "how often what is past its retention is purged"),
+    _duration(
+        "undo-retention", "1d", "how long a bulk operation or a clear can be undone; 0s: not at all"
+    ),
     _duration("events-retention", "7d", "how long events are kept"),
     _count("events-max", limits.EVENTS_COUNT_DEFAULT, "how many events are kept"),
     _bytes("max-payload-size", "256KiB", "largest payload, result or checkpoint of a job"),

@@ -28,7 +28,7 @@ from corvo.replication import FsyncPolicy, LocalLog, MemoryDisk, RealDisk, make_
 from corvo.runtime.clock import SystemClock
 from corvo.runtime.tasks import Supervisor
 from corvo.runtime.telemetry import logger
-from corvo.scheduler import Ticker
+from corvo.scheduler import BulkRunner, Ticker
 from corvo.server.config import Config
 from corvo.server.layout import Layout
 from corvo.server.supervise import ViewKeeper
@@ -103,10 +103,12 @@ async def build(config: Config, fatal: Fatal) -> Server:
     settle_collector()
     await engine.name_history()
     view = ViewClient(engine, is_on=config.view == "on")
-    edge = await _listen(config, engine, view, telemetry)
+    bulk = BulkRunner(engine)
+    edge = await _listen(config, engine, view, bulk, telemetry)
     engine.start()
     tasks = Supervisor()
     tasks.start("ticker", Ticker(engine).run())
+    tasks.start("bulk", bulk.run())
     keeper = None
     if view.is_on:
         directory = None if config.ephemeral else Layout(config.data_dir).view
@@ -210,9 +212,16 @@ async def _listen(
     config: Config,
     engine: Engine,
     view: ViewClient,
+    bulk: BulkRunner,
     telemetry: structlog.typing.FilteringBoundLogger,
 ) -> Listener:
-    surface = app.build(engine, payload_bytes_max=config.max_payload_size, view=view)
+    surface = app.build(
+        engine,
+        payload_bytes_max=config.max_payload_size,
+        view=view,
+        bulk=bulk,
+        undo_ms=config.undo_retention,
+    )
     host, port = config.address
 
     def report(error: BaseException, request_id: str) -> None:

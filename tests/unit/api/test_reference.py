@@ -5,6 +5,7 @@ from pathlib import Path
 
 from corvo.api import wire
 from corvo.api.hot import HotRoutes
+from corvo.api.routes.bulk import BulkRoutes
 from corvo.api.routes.jobs import JobRoutes
 from corvo.api.routes.limits import LimitRoutes
 from corvo.api.routes.queues import QueueRoutes
@@ -18,6 +19,7 @@ def test_every_route_is_on_the_page():
     """Each path of each table is written on the reference page."""
     nothing = object()
     tables = (
+        BulkRoutes(nothing, nothing, 0).table(),  # type: ignore[arg-type]
         JobRoutes(nothing, nothing).table(),  # type: ignore[arg-type]
         QueueRoutes(nothing).table(),  # type: ignore[arg-type]
         LimitRoutes(nothing).table(),  # type: ignore[arg-type]
@@ -38,6 +40,7 @@ def test_every_field_of_a_job_is_on_the_page():
     """Each field of enqueue, fetch and the settings is written on the reference page."""
     shapes = (wire.EnqueueRequest, wire.FetchRequest, wire.SettingsRequest, wire.FailRequest)
     shapes += (wire.ScheduleRequest, wire.PreviewRequest)
+    shapes += (wire.BulkRequest,)
     for shape in shapes:
-        for name in shape.__struct_fields__:
+        for name in shape.__struct_encode_fields__:
             assert re.search(rf"\b{name}\b", PAGE), name

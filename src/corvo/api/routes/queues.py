@@ -20,7 +20,7 @@ from corvo.model.command import (
     PauseQueue,
     ResumeQueue,
 )
-from corvo.model.ids import OPERATION, render_id
+from corvo.model.ids import BULK, OPERATION, render_id
 from corvo.model.outcome import QueueChanged, Rejected
 from corvo.model.queue import Rate, SettingsPatch
 
@@ -42,8 +42,9 @@ _ALLOWED_SECRET_BYTES: Final = limits.REASON_BYTES_MAX
 class QueueRoutes:
     """The operations on queues, bound to one engine."""
 
-    def __init__(self, engine: "Engine") -> None:
+    def __init__(self, engine: "Engine", undo_ms: int = limits.UNDO_MS_DEFAULT) -> None:
         self._engine = engine
+        self._undo_ms = undo_ms
 
     def table(self) -> Table:
         """Paths, methods and operations; actions before the queue itself."""
@@ -85,7 +86,9 @@ class QueueRoutes:
     async def clear(self, call: Call) -> Answer:
         """`POST /queues/{name}/clear`: removes what waits; held and active jobs stay."""
         call.read(_NOTHING)
-        return await self._change(ClearQueue(call.principal.ns, _name(call), self._engine.new_id()))
+        identifier = self._engine.new_id()
+        command = ClearQueue(call.principal.ns, _name(call), identifier, self._undo_ms)
+        return await self._change(command)
 
     async def delete(self, call: Call) -> Answer:
         """`DELETE /queues/{name}?confirm=true`: removes the queue and every job in it."""
@@ -132,6 +135,10 @@ class QueueRoutes:
             members["removed"] = outcome.removed
             identifier = outcome.operation_id
             members["operation_id"] = render_id(OPERATION, identifier) if identifier else None
+        if isinstance(command, ClearQueue):
+            has_undo = bool(outcome.removed and command.undo_ms)
+            name = render_id(BULK, command.operation_id) if has_undo else None
+            members["bulk_operation_id"] = name
         if isinstance(command, ConfigureQueue):
             view = self._engine.read.queue(command.ns, command.queue)
             if view is not None:

@@ -14,6 +14,7 @@ API_VERSION: Final = "v1"
 FEATURES: Final = (
     "aging",
     "batches",
+    "bulk",
     "chains",
     "clone",
     "dependencies",
@@ -26,6 +27,7 @@ FEATURES: Final = (
     "schedules",
     "snooze",
     "strict",
+    "undo",
     "unique",
     "why",
 )
