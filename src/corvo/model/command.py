@@ -324,6 +324,9 @@ class SetSchedule(Struct, frozen=True, array_like=True, gc=False, tag=40):
 class DeleteSchedule(Struct, frozen=True, array_like=True, gc=False, tag=41):
     """Forget a schedule; its jobs stay."""
 
+    ns: int
+    id: bytes
+
 
 class StartBulk(Struct, frozen=True, array_like=True, gc=False, tag=33):
     """Open a bulk operation; with all of its jobs at once, or with the first of them.
