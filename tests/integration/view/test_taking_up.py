@@ -16,7 +16,7 @@ from tests.support.view import BareEngine, SideView, dump, hasten
 
 
 @pytest.fixture(autouse=True)
-def _fast(monkeypatch: pytest.MonkeyPatch):
+def _fast(monkeypatch: pytest.MonkeyPatch) -> None:
     hasten(monkeypatch)
 
 
