@@ -1,3 +1,5 @@
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
+# The stub of apsw names a type that came with Python 3.12.
 """Rows of the view made by hand: jobs as plain dictionaries, in SQLite and for a naive filter."""
 
 import json
