@@ -19,6 +19,8 @@ COMMANDS: dict[str, str] = {
     "cancel": "jobs",
     "move": "jobs",
     "delete": "jobs",
+    "search": "search",
+    "status": "search",
     "queues": "queues",
     "pause": "queues",
     "resume": "queues",

@@ -4,10 +4,12 @@ import re
 from pathlib import Path
 
 from corvo.api import wire
+from corvo.api.filters import SearchRequest
 from corvo.api.hot import HotRoutes
 from corvo.api.routes.jobs import JobRoutes
 from corvo.api.routes.limits import LimitRoutes
 from corvo.api.routes.queues import QueueRoutes
+from corvo.api.routes.search import SearchRoutes
 from corvo.api.routes.server import ServerRoutes
 
 PAGE = (Path(__file__).parents[3] / "docs" / "reference" / "http.md").read_text()
@@ -20,6 +22,7 @@ def test_every_route_is_on_the_page():
         JobRoutes(nothing, nothing).table(),  # type: ignore[arg-type]
         QueueRoutes(nothing).table(),  # type: ignore[arg-type]
         LimitRoutes(nothing).table(),  # type: ignore[arg-type]
+        SearchRoutes(nothing).table(),  # type: ignore[arg-type]
         ServerRoutes(nothing, str).table(),  # type: ignore[arg-type]
     )
     paths = {path for table in tables for path in table}
@@ -35,6 +38,7 @@ def test_every_route_is_on_the_page():
 def test_every_field_of_a_job_is_on_the_page():
     """Each field of enqueue, fetch and the settings is written on the reference page."""
     shapes = (wire.EnqueueRequest, wire.FetchRequest, wire.SettingsRequest, wire.FailRequest)
+    shapes += (SearchRequest,)
     for shape in shapes:
         for name in shape.__struct_fields__:
             assert re.search(rf"\b{name}\b", PAGE), name
