@@ -7,7 +7,6 @@ from datetime import datetime
 from typing import Any
 
 import click
-import msgspec
 
 from corvo.cli.client import API, Client
 from corvo.cli.output import client_options, print_fields, print_json, print_table
@@ -146,11 +145,7 @@ def status(url: Client, output: str) -> None:
         for name, value in cluster.items()
         if isinstance(value, str | int | float) and not isinstance(value, bool)
     }
-    view = cluster.get("view")
-    if view is not None:
-        state = view.get("state") if isinstance(view, dict) else view
-        plain["view"] = state if isinstance(state, str) else msgspec.json.encode(view).decode()
-    print_fields(plain)
+    print_fields(plain | {"view": cluster.get("view")})
     click.echo()
     totals = [str(sum(queue[name] for queue in queues)) for name in _COUNTS]
     rows = [[queue["name"], *(str(queue[name]) for name in _COUNTS)] for queue in queues]
