@@ -18,7 +18,6 @@ from corvo.view.client import ViewClient
 
 BACKOFF_FIRST_S = 0.1
 BACKOFF_MAX_S = 10.0
-STEADY_S = 30.0  # a process that lived this long starts the back-off anew
 STOP_S = 5.0
 STREAM_BYTES = 1 << 20
 
@@ -46,17 +45,16 @@ class ViewKeeper:
     async def run(self) -> None:
         """Keep it running. Never fails: without a view the server writes all the same."""
         telemetry = logger("server")
-        clock = asyncio.get_running_loop().time
         backoff_s = BACKOFF_FIRST_S
         try:
             while True:
-                began_s = clock()
                 try:
                     code = await self._run_once()
                 except OSError as error:
                     telemetry.error("the view can not be started", error=str(error))
                     code = None
-                if clock() - began_s >= STEADY_S:
+                if self._client.standing.take_served():
+                    # It was at work: what ended it need not end the next one.
                     backoff_s = BACKOFF_FIRST_S
                 telemetry.warning("the view ended", code=code, restart_in_s=backoff_s)
                 await asyncio.sleep(backoff_s)
@@ -89,6 +87,7 @@ class ViewKeeper:
             feed_there.close()
             queries_there.close()
         self._process = process
+        self._client.standing.pid = process.pid
         writers: list[asyncio.StreamWriter] = []
         try:
             first, second = await _streams(feed), await _streams(queries)
@@ -99,6 +98,7 @@ class ViewKeeper:
                 writer.close()
             await self._reap(process)
             self._process = None
+            self._client.standing.pid = 0
         return process.returncode
 
     async def _reap(self, process: subprocess.Popen[bytes]) -> None:

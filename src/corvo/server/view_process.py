@@ -24,14 +24,17 @@ from corvo.model.job import Batch
 from corvo.model.queue import QueueRecord
 from corvo.runtime.telemetry import configure, logger
 from corvo.storage.memory import CHECKPOINT_NAME, MemoryStore
+<<<<<<< HEAD
 from corvo.storage.rocks import RocksStore
 from corvo.view import answers
+=======
+>>>>>>> view
 from corvo.view.cursor import Cursor
 from corvo.view.desk import Desk
 from corvo.view.follower import Follower
 from corvo.view.frames import BlockingFrames, ClosedError
 
-NICENESS = 10  # the write path goes first
+NICENESS = 5  # the write path goes first
 READ_CACHE_BYTES = 16 << 20
 EXIT_OK = 0
 EXIT_FAILED = 1
@@ -44,12 +47,15 @@ class CheckpointSource:
     """A copy of the store, opened for reading: what a rebuild is made of."""
 
     def __init__(self, directory: str) -> None:
-        self._store: RocksStore | MemoryStore
         if Path(directory, CHECKPOINT_NAME).exists():
-            self._store = MemoryStore.load(directory)
+            store = MemoryStore.load(directory)
         else:
-            self._store = RocksStore(directory, is_read_only=True, cache_bytes=READ_CACHE_BYTES)
-        self._reader: Reader = self._store
+            # Cost: most starts go on from a cursor and never open a store.
+            from corvo.storage.rocks import RocksStore  # noqa: PLC0415
+
+            store = RocksStore(directory, is_read_only=True, cache_bytes=READ_CACHE_BYTES)
+        self._reader: Reader = store
+        self._close = store.close
         self._meta: Meta | None = extract.read_meta(self._reader)
         self._queues = extract.queues_of(self._reader)
 
@@ -76,7 +82,7 @@ class CheckpointSource:
         return extract.blocks_of(self._reader, self._meta.event_floor if self._meta else 0)
 
     def close(self) -> None:
-        self._store.close()
+        self._close()
 
 
 def main(arguments: list[str]) -> int:

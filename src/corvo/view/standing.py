@@ -29,7 +29,9 @@ class Standing:
         self.position = 0
         self.progress = Progress("", "none")
         self.restarts = 0
+        self.pid = 0  # of the process that runs now
         self.is_connected = False
+        self._has_served = False
         self._is_heard = False  # a process that started may still have to find its file
         self.on_wait: Callable[[], None] | None = None
 
@@ -39,6 +41,7 @@ class Standing:
         """The view has committed everything up to an index."""
         self.position = position
         self._is_heard = True
+        self._has_served = True
         self._events = events
         if position >= self._index():
             self._level_s = self._clock.monotonic()
@@ -62,6 +65,11 @@ class Standing:
             self._events_before += self._events
             self._events = 0
             self._level_s = self._clock.monotonic()
+
+    def take_served(self) -> bool:
+        """Whether the view asked for events since this was asked last."""
+        has_served, self._has_served = self._has_served, False
+        return has_served
 
     # --- waiting --------------------------------------------------------------------------------
 
@@ -139,6 +147,7 @@ class Standing:
             "lag": self.lag,
             "events_applied": self._events_before + self._events,
             "starts": self.restarts,
+            "pid": self.pid or None,
             "waiting_reads": len(self._waiters),
             "rebuild": self.rebuild_members(),
         }

@@ -11,6 +11,7 @@ from corvo.api.routes.limits import LimitRoutes
 from corvo.api.routes.queues import QueueRoutes
 from corvo.api.routes.search import SearchRoutes
 from corvo.api.routes.server import ServerRoutes
+from corvo.api.routes.view import ViewRoutes
 
 PAGE = (Path(__file__).parents[3] / "docs" / "reference" / "http.md").read_text()
 
@@ -24,6 +25,8 @@ def test_every_route_is_on_the_page():
         LimitRoutes(nothing).table(),  # type: ignore[arg-type]
         SearchRoutes(nothing).table(),  # type: ignore[arg-type]
         ServerRoutes(nothing, str).table(),  # type: ignore[arg-type]
+        ServerRoutes(nothing, nothing).table(),  # type: ignore[arg-type]
+        ViewRoutes(nothing).table(),  # type: ignore[arg-type]
     )
     paths = {path for table in tables for path in table}
     hot = [name for name in vars(HotRoutes) if not name.startswith("_") and name != "index"]

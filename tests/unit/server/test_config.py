@@ -76,7 +76,7 @@ def test_every_option_is_read_from_the_environment(option: Option) -> None:
         ({"max-pending": "0"}, "whole number"),
         ({"max-pending": "²"}, "whole number"),
         ({"log-level": "loud"}, "one of"),
-        ({"view": "on"}, "one of"),
+        ({"view": "sideways"}, "one of"),
         ({"data-dir": ""}, "empty"),
     ],
 )

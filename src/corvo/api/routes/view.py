@@ -17,8 +17,13 @@ class ViewRoutes:
     def table(self) -> Table:
         """Paths, methods and operations."""
         return {
+            "/api/v1/admin/view": {"GET": self.position},
             "/api/v1/admin/rebuild-sqlite": {"POST": self.rebuild, "GET": self.progress},
         }
+
+    async def position(self, call: Call) -> Answer:
+        """`GET /admin/view`: what the view itself says it has reached; waits with `after`."""
+        return Answer(200, await self._view.query("position", {}, call.after))
 
     async def rebuild(self, _call: Call) -> Answer:
         """`POST /admin/rebuild-sqlite`: begin; a rebuild under way is not begun twice."""
