@@ -24,11 +24,7 @@ from corvo.model.job import Batch
 from corvo.model.queue import QueueRecord
 from corvo.runtime.telemetry import configure, logger
 from corvo.storage.memory import CHECKPOINT_NAME, MemoryStore
-<<<<<<< HEAD
-from corvo.storage.rocks import RocksStore
 from corvo.view import answers
-=======
->>>>>>> view
 from corvo.view.cursor import Cursor
 from corvo.view.desk import Desk
 from corvo.view.follower import Follower
