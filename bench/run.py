@@ -9,7 +9,14 @@ from pathlib import Path
 # Cost: none. `bench/run.py` started as a file must find the packages beside it.
 sys.path[:0] = [str(Path(__file__).resolve().parents[1] / part) for part in (".", "src")]
 
-from bench import engine_figures, http_figures, restart_figures, scale_figures, wait_figures  # noqa: E402 - see the line above
+from bench import (  # noqa: E402 - see the line above
+    engine_figures,
+    http_figures,
+    restart_figures,
+    scale_figures,
+    search_figures,
+    wait_figures,
+)
 from bench.harness import FULL, QUICK, Figure, RunFailedError, Scale, describe_machine  # noqa: E402
 from bench.wrk import WRK  # noqa: E402
 
@@ -24,6 +31,7 @@ FIGURES: dict[str, Callable[[Scale], list[Figure]]] = {
     "backlog": scale_figures.backlog,
     "kept": scale_figures.kept,
     "restart": restart_figures.restart,
+    "search": search_figures.search,
 }
 RESULTS = Path(__file__).resolve().parent / "results"
 

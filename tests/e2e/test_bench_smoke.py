@@ -10,7 +10,18 @@ from tests.support.process import ROOT, environment
 
 @pytest.mark.parametrize(
     "figure",
-    ["enqueue", "mixed", "engine", "batch", "latency", "parked", "gated", "backlog", "restart"],
+    [
+        "enqueue",
+        "mixed",
+        "engine",
+        "batch",
+        "latency",
+        "parked",
+        "gated",
+        "backlog",
+        "restart",
+        "search",
+    ],
 )
 def test_figure_runs_and_verifies_itself(figure: str) -> None:
     """A figure that can not run, or whose run is wrong, fails here first."""

@@ -1,3 +1,5 @@
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
+# The stub of apsw names a type that came with Python 3.12.
 """Rows of the view made by hand: jobs as plain dictionaries, in SQLite and for a naive filter."""
 
 import json
@@ -7,7 +9,6 @@ import apsw
 
 from corvo.view import schema
 from corvo.view.fingerprint import fingerprint
-from corvo.view.queries import REGISTRY
 
 STATES = ("scheduled", "pending", "active", "retrying", "held", "completed", "dead", "cancelled")
 TIMES = ("scheduled_ms", "started_ms", "completed_ms", "failed_ms", "settled_ms", "expire_ms")
@@ -99,16 +100,3 @@ def _count(connection: apsw.Connection) -> None:
         f"INSERT INTO queues (ns, name, created_ms, paused, draining, settings, {names}, {more})"
         f" SELECT ns, queue, 0, 0, 0, '{{}}', {sums}, 0, 0, 0, 0, 0, 0 FROM jobs GROUP BY ns, queue"
     )
-
-
-class MemoryView:
-    """A view that answers at once from a projection in memory."""
-
-    def __init__(self, connection: apsw.Connection) -> None:
-        self.connection = connection
-        self.afters: list[int] = []
-
-    async def query(self, name: str, parameters: Any, after: int = 0) -> bytes:
-        """Run a query of the registry."""
-        self.afters.append(after)
-        return REGISTRY[name](self.connection, parameters)

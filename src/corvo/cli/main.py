@@ -20,6 +20,8 @@ COMMANDS: dict[str, str] = {
     "move": "jobs",
     "delete": "jobs",
     "bulk": "bulk",
+    "search": "search",
+    "status": "search",
     "queues": "queues",
     "pause": "queues",
     "resume": "queues",

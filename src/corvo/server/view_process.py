@@ -24,7 +24,7 @@ from corvo.model.job import Batch
 from corvo.model.queue import QueueRecord
 from corvo.runtime.telemetry import configure, logger
 from corvo.storage.memory import CHECKPOINT_NAME, MemoryStore
-from corvo.view import fulltext, graph, overviews, search  # noqa: F401 - registers their queries
+from corvo.view import answers
 from corvo.view.cursor import Cursor
 from corvo.view.desk import Desk
 from corvo.view.follower import Follower
@@ -35,6 +35,8 @@ READ_CACHE_BYTES = 16 << 20
 EXIT_OK = 0
 EXIT_FAILED = 1
 EXIT_LOCKED = 3
+
+assert answers.QUERIES, "the modules with queries are imported by this one"
 
 
 class CheckpointSource:

@@ -1,3 +1,5 @@
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
+# The stub of apsw names a type that came with Python 3.12.
 """A time limit for the queries of one call, tighter than the one every query has anyway."""
 
 from time import monotonic

@@ -1,3 +1,5 @@
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
+# The stub of apsw names a type that came with Python 3.12.
 """Full text: jobs by the words of their payload, tags, queue, id and error, the best ones first.
 
 The client's text is no FTS5 expression: words are taken as they are, all of them must be there. Two

@@ -1,3 +1,5 @@
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
+# The stub of apsw names a type that came with Python 3.12.
 """Functions SQLite calls while it searches. All are pure; none is reachable from a user's text.
 
 Queries run in several threads, each with a connection of its own: patterns and the time a query
@@ -7,7 +9,7 @@ must end by are kept per thread.
 import threading
 from collections import OrderedDict
 from time import monotonic
-from typing import Final
+from typing import Any, Final
 from weakref import WeakSet
 
 import apsw
@@ -32,9 +34,13 @@ def register(connection: apsw.Connection) -> None:
     """Make the functions known to a connection; once is enough."""
     if connection in _known:
         return
-    connection.create_scalar_function("corvo_test", _test, 3, deterministic=True)
-    connection.create_scalar_function("corvo_length", len, 1, deterministic=True)
-    connection.create_scalar_function("corvo_order", jq_sql.order, 2, deterministic=True)
+    functions: dict[str, tuple[Any, int]] = {
+        "corvo_test": (_test, 3),
+        "corvo_length": (len, 1),
+        "corvo_order": (jq_sql.order, 2),
+    }
+    for name, (function, count) in functions.items():
+        connection.create_scalar_function(name, function, count, deterministic=True)
     _known.add(connection)
 
 

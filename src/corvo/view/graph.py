@@ -1,3 +1,5 @@
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
+# The stub of apsw names a type that came with Python 3.12.
 """What a job is tied to: its chain, its batch, what it waits for and what waits for it."""
 
 from typing import Any, Final

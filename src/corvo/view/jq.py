@@ -325,15 +325,13 @@ class _Parser:
             return True
         column = self._now.column
         value = self._literal()
-        is_index = isinstance(value, int) and not isinstance(value, bool)
-        if is_index and abs(value) > _INDEX_MAX:
-            _refuse("the index is out of range", column)
-        if not is_index and not isinstance(value, str):
+        if isinstance(value, bool) or not isinstance(value, str | int):
             _refuse("a string or a whole number belongs here", column)
+        if isinstance(value, int) and abs(value) > _INDEX_MAX:
+            _refuse("the index is out of range", column)
         if self._now.text != "]":
             _refuse("']' is missing here", self._now.column)
         self._next()
-        assert isinstance(value, str | int)
         steps.append(value)
         return False
 

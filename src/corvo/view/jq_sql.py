@@ -471,21 +471,23 @@ def _order(left: Any, right: Any) -> int:
     ranks = _RANKS[type(left)], _RANKS[type(right)]
     if ranks[0] != ranks[1]:
         return ranks[0] - ranks[1]
-    if isinstance(left, list):
-        for one, other in zip(left, right, strict=False):
-            found = _order(one, other)
-            if found:
-                return found
-        return len(left) - len(right)
-    if isinstance(left, dict):
-        keys, others = sorted(left), sorted(right)
-        if keys != others:
-            return -1 if keys < others else 1
-        for key in keys:
-            found = _order(left[key], right[key])
-            if found:
-                return found
-        return 0
-    if left is None or left == right:
-        return 0
-    return -1 if left < right else 1
+    match ranks[0]:
+        case 0:
+            return 0
+        case 5:
+            return _order_lists(left, right)
+        case 6:
+            keys, others = sorted(left), sorted(right)
+            if keys != others:
+                return -1 if keys < others else 1
+            return _order_lists([left[key] for key in keys], [right[key] for key in keys])
+        case _:
+            return (left > right) - (left < right)
+
+
+def _order_lists(left: list[Any], right: list[Any]) -> int:
+    for one, other in zip(left, right, strict=False):
+        found = _order(one, other)
+        if found:
+            return found
+    return len(left) - len(right)

@@ -1,3 +1,5 @@
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
+# The stub of apsw names a type that came with Python 3.12.
 """Overviews: errors of dead jobs by kind, batches, what takes how much space."""
 
 from typing import Any, Final

@@ -1,3 +1,5 @@
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
+# The stub of apsw names a type that came with Python 3.12.
 """Search: which jobs match, one page of them in order, and how many there are.
 
 Jobs are found in one of three ways, chosen by looking, not by guessing:
@@ -118,7 +120,8 @@ class Search:
             "SELECT count(*) FROM (SELECT n, payload, payload_text FROM job_payloads"
             f" ORDER BY n DESC LIMIT {_SAMPLE}) AS p WHERE {where.text}"
         )
-        return self._connection.execute(query, where.values).fetchone()[0] >= SAMPLE_HITS
+        hits: Any = self._connection.execute(query, where.values).get
+        return hits >= SAMPLE_HITS
 
     def _tables(self, index: str = "") -> str:
         tables = "jobs j"
@@ -239,7 +242,8 @@ class Search:
         values: tuple[Any, ...] = (wanted.ns,)
         if wanted.queue is not None:
             query, values = f"{query} AND name = ?", (*values, wanted.queue)
-        return self._connection.execute(query, values).fetchone()[0]
+        count: Any = self._connection.execute(query, values).get
+        return count
 
 
 _COUNTERS: Final = (

@@ -1,3 +1,5 @@
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
+# The stub of apsw names a type that came with Python 3.12.
 """Rows of the view as the JSON a client reads: summaries of jobs."""
 
 from typing import Any, Final

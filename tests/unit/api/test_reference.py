@@ -4,12 +4,14 @@ import re
 from pathlib import Path
 
 from corvo.api import wire
+from corvo.api.filters import SearchRequest
 from corvo.api.hot import HotRoutes
 from corvo.api.routes.bulk import BulkRoutes
 from corvo.api.routes.jobs import JobRoutes
 from corvo.api.routes.limits import LimitRoutes
 from corvo.api.routes.queues import QueueRoutes
 from corvo.api.routes.schedules import ScheduleRoutes
+from corvo.api.routes.search import SearchRoutes
 from corvo.api.routes.server import ServerRoutes
 from corvo.api.routes.view import ViewRoutes
 
@@ -25,6 +27,8 @@ def test_every_route_is_on_the_page():
         QueueRoutes(nothing).table(),  # type: ignore[arg-type]
         LimitRoutes(nothing).table(),  # type: ignore[arg-type]
         ScheduleRoutes(nothing, nothing).table(),  # type: ignore[arg-type]
+        SearchRoutes(nothing).table(),  # type: ignore[arg-type]
+        ServerRoutes(nothing, str).table(),  # type: ignore[arg-type]
         ServerRoutes(nothing, nothing).table(),  # type: ignore[arg-type]
         ViewRoutes(nothing).table(),  # type: ignore[arg-type]
     )
@@ -43,6 +47,7 @@ def test_every_field_of_a_job_is_on_the_page():
     shapes = (wire.EnqueueRequest, wire.FetchRequest, wire.SettingsRequest, wire.FailRequest)
     shapes += (wire.ScheduleRequest, wire.PreviewRequest)
     shapes += (wire.BulkRequest,)
+    shapes += (SearchRequest,)
     for shape in shapes:
         for name in shape.__struct_encode_fields__:
             assert re.search(rf"\b{name}\b", PAGE), name

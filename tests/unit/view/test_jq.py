@@ -1,3 +1,5 @@
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
+# The stub of apsw names a type that came with Python 3.12.
 """`payload_jq` against jq itself, and what it says about text outside the language."""
 
 import json

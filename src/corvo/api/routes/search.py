@@ -64,9 +64,9 @@ class SearchRoutes:
 
     async def dead_groups(self, call: Call) -> Answer:
         """`GET /dead/groups`: dead jobs by kind of error."""
-        query = {"queue": _text(call, "queue"), "limit": _limit(call) or 50}
-        page_of(limit=query["limit"])
-        return await self._ask(call, "dead_groups", query | {"ns": call.principal.ns})
+        limit = page_of(limit=_limit(call)).limit
+        query = {"ns": call.principal.ns, "queue": _text(call, "queue"), "limit": limit}
+        return await self._ask(call, "dead_groups", query)
 
     async def fulltext(self, call: Call) -> Answer:
         """`GET /search/fulltext`: jobs by words."""
