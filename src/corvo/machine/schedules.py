@@ -291,9 +291,7 @@ def _make(
 
 
 def _dress(record: Schedule, template: Spec, job_id: bytes, slot_ms: int) -> Spec:
-    return replace(
-        template, id=job_id, ns=record.ns, scheduled_ms=slot_ms, schedule_id=record.id
-    )
+    return replace(template, id=job_id, ns=record.ns, scheduled_ms=slot_ms, schedule_id=record.id)
 
 
 def _live_job(state: State, record: Schedule) -> bytes | None:
