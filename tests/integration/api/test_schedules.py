@@ -284,6 +284,25 @@ def test_an_expression_can_be_tried_before_it_is_saved(server: Server):
         assert server.get(f"/schedules/n/preview?count={count}").json["field"] == "count"
 
 
+@pytest.mark.parametrize("name", ["%ff", "%ed%a0%80", "%c3%a9", "..%2f..", "a%00b", "x" * 5_000])
+def test_a_name_nothing_can_have_is_not_found(server: Server, name: str):
+    """404 whatever stands in the path; 400 for a place in the list that cannot be."""
+    for path in (f"/schedules/{name}", f"/schedules/{name}/preview"):
+        assert server.get(path).status == 404
+    assert server.post(f"/schedules/{name}/run").status == 404
+    assert server.get(f"/schedules?after={name}").status in (200, 400)
+
+
+def test_many_schedules_of_one_moment_are_all_fired(server: Server):
+    """More than one round looks at, none of them later than the next tick."""
+    for number in range(60):
+        create(server, name=f"s{number:02}")
+    server.advance(HOUR_MS)
+    assert server.get("/queues/q").json["pending"] == 60
+    names = [found["name"] for found in server.get("/schedules?limit=60").json]
+    assert names == sorted(names)
+
+
 def test_a_draining_server_starts_nothing(server: Server):
     """503 for what makes jobs; slots wait for the next start."""
     create(server)
