@@ -70,7 +70,7 @@ def _slots(server: ServerProcess, count: int) -> list[int]:
     client = server.client()
     found: list[int] = []
     while len(found) < count:
-        body = {"queues": ["q"], "worker_id": "w", "timeout": 30}
+        body = {"queues": ["q"], "worker_id": "w", "timeout": 30, "lease_duration": "1h"}
         job = client.call("POST", "/api/v1/fetch", body).body
         moment = datetime.fromisoformat(job["scheduled_at"])
         found.append(int(moment.timestamp()))
