@@ -17,7 +17,8 @@ PAGE = 1_000
 def schedules(context: click.Context) -> None:
     """Recurring jobs; without a sub-command: list them."""
     if context.invoked_subcommand is None:
-        context.invoke(list_schedules)
+        # Not `context.invoke`, which would leave out what the options of the command do.
+        list_schedules.main([], prog_name="corvo schedules list", standalone_mode=False)
 
 
 @schedules.command("list")

@@ -57,7 +57,10 @@ _HINT: Final = (
     "@hourly, @daily, @weekly, @monthly, @yearly or @every 90s"
 )
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_SECOND: Final = timedelta(seconds=1)
 _MINUTE: Final = timedelta(minutes=1)
+# No zone sets its clocks and sets them back within three days.
+_CHANGES_APART_S: Final = 3 * 86_400
 
 
 class Timing(Protocol):
@@ -80,46 +83,83 @@ class _Rhythm:
 
 
 class _Calendar:
-    """A cron expression in a time zone."""
+    """A cron expression in a time zone.
+
+    The library walks over times on the wall, without a zone: its own way over a change of clocks
+    knows whole hours only, and five fields only. What a time on the wall means is decided here.
+    """
 
     def __init__(self, expression: str, zone: ZoneInfo) -> None:
         self._expression = expression
         self._zone = zone
         fields = expression.split()
-        # A time on the wall, not a rhythm: see above. The library makes the difference for five
-        # fields only, hence it is made here for both.
+        # A time on the wall, not a rhythm: see the top of this module.
         self._is_wall = not (fields[-4].startswith("*") or fields[-5].startswith("*"))
-        self._is_utc = zone.key in {"UTC", "Etc/UTC"}
 
     def next_ms(self, after_ms: int) -> int:
+        find = self._next_on_wall if self._is_wall else self._next_in_rhythm
         try:
-            return self._next_ms(after_ms)
+            slot_ms = find(after_ms // 1_000) * 1_000
         except (OverflowError, ValueError, StopIteration):
             # The calendar ends in 9999; an expression may have no day within fifty years.
             return 0
+        return slot_ms if slot_ms <= limits.TIME_MS_MAX else 0
 
-    def _next_ms(self, after_ms: int) -> int:
-        after = _EPOCH + timedelta(seconds=after_ms // 1_000)
-        if not self._is_utc:
-            after = after.astimezone(self._zone)
-        walk = CronSim(self._expression, after.replace(tzinfo=None) if self._is_wall else after)
+    def _next_on_wall(self, after_s: int) -> int:
+        walk = CronSim(self._expression, _wall(after_s + self._offset_s(after_s)))
         while True:
-            found = next(walk)
-            slot_ms = _instant_ms(self._from_wall(found) if self._is_wall else found)
-            # Safety: around a change of clocks a time on the wall may lie before where we started.
-            if slot_ms > after_ms:
-                return slot_ms if slot_ms <= limits.TIME_MS_MAX else 0
+            slot_s = self._instant_s(next(walk))
+            # Safety: in a fold, and right after a gap, the time on the wall lies behind us.
+            if slot_s > after_s:
+                return slot_s
 
-    def _from_wall(self, wall: datetime) -> datetime:
-        """The instant of a time on the wall; one that does not exist comes right after the gap."""
+    def _instant_s(self, wall: datetime) -> int:
+        """The first instant that shows this time; of one that is never shown, the one after it."""
         found = wall.replace(tzinfo=self._zone)
-        if _exists(found):
-            return found
-        wall = wall.replace(second=0)
-        while not _exists(found):
-            wall += _MINUTE
-            found = wall.replace(tzinfo=self._zone)
-        return found
+        if not _exists(found):
+            wall = wall.replace(second=0)
+            while not _exists(found):
+                wall += _MINUTE
+                found = wall.replace(tzinfo=self._zone)
+        return _seconds(found.astimezone(UTC))
+
+    def _next_in_rhythm(self, after_s: int) -> int:
+        """Every instant that shows a matching time, so between changes of clocks and onward."""
+        offset_s = self._offset_s(after_s)
+        while True:
+            wall = next(CronSim(self._expression, _wall(after_s + offset_s)))
+            slot_s = _seconds(wall.replace(tzinfo=UTC)) - offset_s
+            change_s = self._change_s(after_s, slot_s, offset_s)
+            if not change_s:
+                return slot_s
+            # The clock was set before it came to that: look on from there, with the new offset.
+            offset_s = self._offset_s(change_s)
+            after_s = change_s - 1
+
+    def _change_s(self, after_s: int, until_s: int, offset_s: int) -> int:
+        """The first second within (after, until] with another offset; 0 when there is none."""
+        low_s = after_s
+        while low_s < until_s:
+            high_s = min(low_s + _CHANGES_APART_S, until_s)
+            if self._offset_s(high_s) != offset_s:
+                while low_s + 1 < high_s:
+                    middle_s = (low_s + high_s) // 2
+                    if self._offset_s(middle_s) == offset_s:
+                        low_s = middle_s
+                    else:
+                        high_s = middle_s
+                return high_s
+            low_s = high_s
+        return 0
+
+    def _offset_s(self, at_s: int) -> int:
+        offset = datetime.fromtimestamp(at_s, self._zone).utcoffset()
+        assert offset is not None
+        return offset // _SECOND
+
+
+def _wall(local_s: int) -> datetime:
+    return (_EPOCH + timedelta(seconds=local_s)).replace(tzinfo=None)
 
 
 def _exists(moment: datetime) -> bool:
@@ -127,8 +167,8 @@ def _exists(moment: datetime) -> bool:
     return back.replace(tzinfo=None) == moment.replace(tzinfo=None)
 
 
-def _instant_ms(moment: datetime) -> int:
-    return (moment.astimezone(UTC) - _EPOCH) // timedelta(seconds=1) * 1_000
+def _seconds(moment: datetime) -> int:
+    return (moment - _EPOCH) // _SECOND
 
 
 def last_ms(timing: Timing, after_ms: int, until_ms: int) -> int:

@@ -17,8 +17,10 @@ from corvo.model.view import ScheduleView
 from corvo.scheduler import cron
 from corvo.scheduler.cron import Timing
 
-# Schedules looked at in one tick; the calendar is slow and the loop must go on.
-SCHEDULES_PER_TICK = 16
+# Schedules looked at before others get their turn; the calendar is slow and the loop must go on.
+SCHEDULES_PER_ROUND = 16
+# Rounds of one tick: leases and promotions wait meanwhile.
+ROUNDS_MAX = 32
 
 
 class Fireable(Protocol):
@@ -47,14 +49,20 @@ class Slots:
 
     async def tick(self) -> int:
         """Propose the slots that are due; return how many were decided."""
-        due = self._engine.due_schedules(SCHEDULES_PER_TICK)
-        if not due:
-            return 0
-        now_ms = self._engine.now_ms
-        outcomes = await self._engine.sweep([propose(view, now_ms) for view in due])
-        moved = sum(found.count for found in outcomes if isinstance(found, Swept))
-        self.fired_total += moved
-        return moved
+        total = 0
+        for _ in range(ROUNDS_MAX):
+            due = self._engine.due_schedules(SCHEDULES_PER_ROUND)
+            if not due:
+                break
+            now_ms = self._engine.now_ms
+            outcomes = await self._engine.sweep([propose(view, now_ms) for view in due])
+            moved = sum(found.count for found in outcomes if isinstance(found, Swept))
+            total += moved
+            if not moved:
+                # Somebody else was faster, or all of them were paused; look again next time.
+                break
+        self.fired_total += total
+        return total
 
     def statistics(self) -> dict[str, int]:
         return {"slots_total": self.fired_total}

@@ -26,11 +26,9 @@ def values_of(field: str, place: int) -> set[int]:
     return found
 
 
-def is_match(fields: list[str], wall: datetime) -> bool:
+def is_match(fields: list[str], values: list[set[int]], wall: datetime) -> bool:
     """Say whether a time on the wall, to the minute, is one the expression names."""
-    minutes, hours, days, months, weekdays = (
-        values_of(field, place) for place, field in enumerate(fields)
-    )
+    minutes, hours, days, months, weekdays = values
     is_day = wall.day in days
     is_weekday = wall.isoweekday() in weekdays or wall.isoweekday() % 7 in weekdays
     has_star = fields[2].startswith("*") or fields[4].startswith("*")
@@ -41,19 +39,20 @@ def is_match(fields: list[str], wall: datetime) -> bool:
 def expected_slots(expression: str, zone: ZoneInfo, start: datetime, days: int) -> list[int]:
     """Return all slots of some days, in milliseconds since 1970, ascending."""
     fields = expression.split()
+    values = [values_of(field, place) for place, field in enumerate(fields)]
     is_rhythm = fields[0].startswith("*") or fields[1].startswith("*")
     found: set[int] = set()
     if is_rhythm:
         moment = start.astimezone(UTC)
         for _ in range(days * 1_440):
             moment += MINUTE
-            if is_match(fields, moment.astimezone(zone).replace(tzinfo=None)):
+            if is_match(fields, values, moment.astimezone(zone).replace(tzinfo=None)):
                 found.add(int(moment.timestamp()) * 1_000)
         return sorted(found)
     wall = start.astimezone(zone).replace(tzinfo=None)
     for _ in range(days * 1_440):
         wall += MINUTE
-        if is_match(fields, wall):
+        if is_match(fields, values, wall):
             found.add(int(_moment(wall, zone).timestamp()) * 1_000)
     return sorted(found)
 

@@ -177,7 +177,7 @@ FIELDS = st.tuples(
 
 
 @given(FIELDS, st.sampled_from(ZONES), st.sampled_from(STARTS))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 def test_slots_are_those_found_by_looking_at_every_minute(
     fields: tuple[str, ...], zone: str, day: tuple[int, int, int]
 ):

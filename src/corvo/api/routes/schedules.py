@@ -83,7 +83,10 @@ class ScheduleRoutes:
         """`GET /schedules`: by name, without payloads; `after` and `limit` page through them."""
         most = limits.SCHEDULE_LIST_MAX
         limit = _count(call, "limit", most, most)
-        found = self._engine.read.schedules(call.principal.ns, call.query("after") or "", limit)
+        after = call.query("after") or ""
+        if not after.isascii():
+            raise RequestError("this cannot be the name of a schedule", field="after")
+        found = self._engine.read.schedules(call.principal.ns, after, limit)
         listed = [views.schedule_members(view) for view in found]
         for members in listed:
             del members["payload"]
@@ -126,7 +129,7 @@ class ScheduleRoutes:
         view = None
         if identifier is not None:
             view = read.schedule(call.principal.ns, identifier)
-        elif len(text) <= limits.NAME_BYTES_MAX:
+        elif text.isascii():
             view = read.schedule_named(call.principal.ns, text)
         if view is None:
             raise not_found("schedule")
@@ -176,7 +179,7 @@ class ScheduleRoutes:
         jitter_most_ms = limits.SCHEDULE_JITTER_MS_MAX
         return ScheduleSpec(
             name,
-            request.cron.strip(),
+            " ".join(request.cron.split()),
             request.timezone or TIMEZONE_DEFAULT,
             template,
             sc.OVERLAP_ALLOW if request.overlap is None else OVERLAPS[request.overlap],
