@@ -363,10 +363,8 @@ def expire(state: State, ns: int, bulk_id: bytes) -> None:
     if bulk.undo_until_ms:
         if bulk.undo_until_ms > state.now_ms:
             return
-        prefix = space.TOMBSTONE + bulk.id
-        # Safety: the tombstones were written in earlier entries, for the window is longer than
-        # nothing; and nobody looks for them once the record says that there are none.
-        state.cleared.append((prefix, successor(prefix)))
+        # Nobody looks for them once the record says that there are none.
+        state.clear_prefix(space.TOMBSTONE + bulk.id)
         bulk.tombstones = 0
         bulk.undo_until_ms = 0
         save_bulk(state, bulk)
