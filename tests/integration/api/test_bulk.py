@@ -7,6 +7,7 @@ import msgspec
 import pytest
 
 from corvo.errors import RequestError, UnavailableError
+from corvo.machine import bulk as machine_bulk
 from corvo.model.ids import JOB, parse_id
 from corvo.model.job import STATE_NAMES
 from corvo.scheduler.bulk import Found
@@ -190,6 +191,27 @@ def test_filter_without_a_view_says_so(server: Server):
     assert (reply.status, reply.json["code"]) == (503, "VIEW_DOWN")
 
 
+def test_job_over_which_the_machine_fails_is_an_error_and_the_rest_goes_on(
+    server: Server, monkeypatch: pytest.MonkeyPatch
+):
+    """One bad job among hundreds: it is counted, it is unchanged, and it holds up nobody."""
+    names = enqueue_many(server, 600)
+    poison = parse_id(JOB, names[400])
+    change = machine_bulk.change_job
+
+    def explode(state: Any, ns: int, job_id: bytes, task: Any, expected: int) -> Any:
+        if job_id == poison:
+            raise RuntimeError("sabotage")
+        return change(state, ns, job_id, task, expected)
+
+    monkeypatch.setattr(machine_bulk, "change_job", explode)
+    answer = bulk(server, "delete", names)
+    assert (answer["affected"], answer["errors"]) == (599, 1)
+    assert server.job(names[400])["state"] == "pending"
+    assert server.faults
+    server.faults.clear()
+
+
 # --- by filter ------------------------------------------------------------------------------------
 
 
@@ -202,20 +224,20 @@ class Shelf:
         self.calls = 0
 
     async def __call__(
-        self, ns: int, filter_text: bytes, after: bytes, limit: int, index: int
+        self, ns: int, filter_text: bytes, cursor: bytes, limit: int, index: int
     ) -> Found:
         """Return a page."""
         assert (ns, index > 0) == (0, True)
         self.calls += 1
         if msgspec.json.decode(filter_text).get("queue") != "q":
             raise RequestError("no such filter", field="filter")
-        if self.failures and after:
+        if self.failures and cursor:
             raise self.failures.pop()
         pairs = sorted((parse_id(JOB, name) or b"", state) for name, state in self.jobs.items())
-        page = [pair for pair in pairs if pair[0] > after]
+        page = [pair for pair in pairs if pair[0] > cursor]
         ids = b"".join(job_id for job_id, _ in page[:limit])
         states = bytes(STATE_NAMES.index(state) for _, state in page[:limit])
-        return Found(ids, states, len(page) <= limit)
+        return Found(ids, states, ids[-16:] if len(page) > limit else b"")
 
 
 @pytest.fixture
