@@ -54,6 +54,7 @@ def start_bulk(state: State, command: cm.StartBulk) -> BulkChanged | Rejected:
         bulk.total = bulk.processed = command.unknown
         bulk.skipped[bk.NOT_FOUND] = command.unknown
     _note(state, ev.BULK_STARTED, bulk)
+    bulk.cursor = command.cursor
     _fill(state, bulk, command.ids, command.states, is_sealed=command.is_sealed)
     return _saved(state, bulk)
 
@@ -65,6 +66,7 @@ def fill_bulk(state: State, command: cm.FillBulk) -> BulkChanged | Rejected:
         return unknown_bulk(command.id)
     if bulk.status != bk.COLLECTING or command.number != bulk.chunks:
         return BulkChanged(bulk)
+    bulk.cursor = command.cursor
     _fill(state, bulk, command.ids, command.states, is_sealed=command.is_sealed)
     return _saved(state, bulk)
 
@@ -79,8 +81,6 @@ def _fill(state: State, bulk: Bulk, ids: bytes, states: bytes, *, is_sealed: boo
         state.writes[space.bulk_chunk_key(bulk.id, bulk.chunks)] = codec.encode(chunk)
         bulk.chunks += 1
         bulk.total += len(part)
-    if ids:
-        bulk.after = ids[-bk.ID_BYTES :]
     if is_sealed:
         bulk.status = bk.RUNNING
         _run(state, bulk, limits.BULK_STEP_JOBS)
@@ -363,10 +363,8 @@ def expire(state: State, ns: int, bulk_id: bytes) -> None:
     if bulk.undo_until_ms:
         if bulk.undo_until_ms > state.now_ms:
             return
-        prefix = space.TOMBSTONE + bulk.id
-        # Safety: the tombstones were written in earlier entries, for the window is longer than
-        # nothing; and nobody looks for them once the record says that there are none.
-        state.cleared.append((prefix, successor(prefix)))
+        # Nobody looks for them once the record says that there are none.
+        state.clear_prefix(space.TOMBSTONE + bulk.id)
         bulk.tombstones = 0
         bulk.undo_until_ms = 0
         save_bulk(state, bulk)

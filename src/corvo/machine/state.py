@@ -258,6 +258,13 @@ class State:
             self.writes[key] = codec.encode(record)
         self.dirty_records.clear()
 
+    def clear_prefix(self, prefix: bytes) -> None:
+        """Remove all keys with a prefix; the caller knows that nobody reads them any more."""
+        # Safety: a batch removes ranges first, so what this entry put there must not follow.
+        for key in [key for key in self.writes if key.startswith(prefix)]:
+            del self.writes[key]
+        self.cleared.append((prefix, successor(prefix)))
+
     # --- records ----------------------------------------------------------------------------
 
     def position(self) -> int:

@@ -69,7 +69,7 @@ class Bulk(Struct, array_like=True, gc=False):
     status: int
     created_ms: int
     filter: bytes = b""  # JSON text; empty when the jobs were named
-    after: bytes = b""  # collecting by filter: the last job written down
+    cursor: bytes = b""  # collecting by filter: where the search goes on; its own format
     chunks: int = 0  # written so far
     chunk: int = 0  # cursor: the chunk being worked on
     offset: int = 0  # cursor: the next target in it

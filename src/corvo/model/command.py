@@ -343,6 +343,7 @@ class StartBulk(Struct, frozen=True, array_like=True, gc=False, tag=33):
     filter: bytes = b""  # JSON text; kept so that a restart can go on finding jobs
     unknown: int = 0  # names in the request that cannot be a job's
     undo_ms: int = 0  # how long it can be undone; 0: not at all
+    cursor: bytes = b""  # by filter: where finding jobs goes on
 
 
 class FillBulk(Struct, frozen=True, array_like=True, gc=False, tag=34):
@@ -354,6 +355,7 @@ class FillBulk(Struct, frozen=True, array_like=True, gc=False, tag=34):
     ids: bytes = b""
     states: bytes = b""
     is_sealed: bool = False
+    cursor: bytes = b""  # by filter: where finding jobs goes on
 
 
 class StepBulk(Struct, frozen=True, array_like=True, gc=False, tag=35):

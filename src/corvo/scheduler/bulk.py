@@ -25,20 +25,20 @@ _INTERRUPTED = "the server stopped before all jobs were written down; nothing wa
 
 
 class Found(Struct, frozen=True):
-    """Jobs that match a filter, by rising id: sixteen bytes each, and a byte of state each."""
+    """Some jobs that match a filter: sixteen bytes of id each, and a byte of state each."""
 
     ids: bytes
     states: bytes
-    is_last: bool
+    cursor: bytes  # where to go on; empty: these were the last
 
 
 class Finder(Protocol):
     """Finds jobs by a filter; the search side implements it."""
 
     async def __call__(
-        self, ns: int, filter_text: bytes, after: bytes, limit: int, index: int
+        self, ns: int, filter_text: bytes, cursor: bytes, limit: int, index: int
     ) -> Found:
-        """Return up to `limit` matches whose id is greater than `after`, as of `index` or later.
+        """Return up to `limit` matches behind a cursor, as of `index` or later, none twice.
 
         Raises `RequestError` for a filter that can not be understood and `UnavailableError` while
         there is nobody to ask.
@@ -96,7 +96,7 @@ class Plan(Struct, frozen=True):
     states: bytes = b""
     unknown: int = 0  # names that cannot be a job's
     filter: bytes = b""  # when given, ids and states are its first page
-    is_last: bool = True  # the filter matches nothing beyond the first page
+    cursor: bytes = b""  # behind the first page; empty: the filter matches nothing more
 
 
 class BulkRunner:
@@ -116,7 +116,7 @@ class BulkRunner:
 
     # --- what the API asks for ------------------------------------------------------------------
 
-    async def find(self, ns: int, filter_text: bytes, after: bytes, limit: int) -> Found:
+    async def find(self, ns: int, filter_text: bytes, cursor: bytes, limit: int) -> Found:
         """Look up jobs by a filter, at least as fresh as everything answered so far."""
         if self._find is None:
             raise UnavailableError(
@@ -124,7 +124,7 @@ class BulkRunner:
                 code="VIEW_DOWN",
                 hint="name the jobs in job_ids, or start the server with its view",
             )
-        return await self._find(ns, filter_text, after, limit, self._engine.index)
+        return await self._find(ns, filter_text, cursor, limit, self._engine.index)
 
     async def start(self, plan: Plan) -> tuple[Outcome, int]:
         """Write an operation down and begin it. Raises when the server takes no more of them."""
@@ -141,7 +141,7 @@ class BulkRunner:
 
     async def _write_down(self, plan: Plan) -> tuple[Outcome, int]:
         step = FILL_TARGETS
-        is_all = plan.is_last and len(plan.states) <= step
+        is_all = not plan.cursor and len(plan.states) <= step
         start = StartBulk(
             plan.ns,
             plan.id,
@@ -152,6 +152,7 @@ class BulkRunner:
             plan.filter,
             plan.unknown,
             plan.undo_ms,
+            plan.cursor,
         )
         answer, index = await self._engine.perform(start)
         for first in range(step, len(plan.states), step):
@@ -159,8 +160,9 @@ class BulkRunner:
                 break
             ids = plan.ids[first * bk.ID_BYTES : (first + step) * bk.ID_BYTES]
             states = plan.states[first : first + step]
-            is_sealed = plan.is_last and first + step >= len(plan.states)
-            fill = FillBulk(plan.ns, plan.id, answer.bulk.chunks, ids, states, is_sealed)
+            is_sealed = not plan.cursor and first + step >= len(plan.states)
+            number = answer.bulk.chunks
+            fill = FillBulk(plan.ns, plan.id, number, ids, states, is_sealed, plan.cursor)
             answer, index = await self._engine.perform(fill)
         return answer, index
 
@@ -246,13 +248,15 @@ class BulkRunner:
             await self._give_up(bulk, f"more than {limits.BULK_TARGETS_MAX} jobs match")
             return 1
         try:
-            page = await self.find(bulk.ns, bulk.filter, bulk.after, FILL_TARGETS)
+            page = await self.find(bulk.ns, bulk.filter, bulk.cursor, FILL_TARGETS)
         except RequestError as error:
             await self._give_up(bulk, error.message)
             return 1
         except CorvoError:
             return 0  # nobody to ask at the moment; the next look tries again
-        fill = FillBulk(bulk.ns, bulk.id, bulk.chunks, page.ids, page.states, page.is_last)
+        fill = FillBulk(
+            bulk.ns, bulk.id, bulk.chunks, page.ids, page.states, not page.cursor, page.cursor
+        )
         await self._engine.sweep([fill])
         self._notify(bulk.id)
         return 1

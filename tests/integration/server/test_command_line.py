@@ -129,3 +129,30 @@ def test_bench_checks_its_own_run(server: ServerProcess, mode: str) -> None:
     assert report["verified"] is True
     assert report["jobs"] == 200
     assert "bench." not in corvo("queues", url=server.url).stdout
+
+
+def test_many_jobs_are_changed_at_once_and_brought_back(server: ServerProcess) -> None:
+    """Ids come on standard input; the id to undo with goes to standard error."""
+    names = [corvo("enqueue", "many", url=server.url).stdout.strip() for _ in range(3)]
+    piped = "\n".join(names)
+    dry = corvo("bulk", "delete", "--dry-run", url=server.url, stdin=piped)
+    assert dry.stdout.startswith("would affect 3\n")
+    moved = corvo("bulk", "move", "many.v2", url=server.url, stdin=piped)
+    assert moved.stdout == "affected 3\n", moved.stderr
+    name = moved.stderr.split()[-1]
+    undone = corvo("bulk", "undo", name, url=server.url)
+    assert undone.stdout == "undone  restored 3\n", undone.stderr
+    document = json.loads(corvo("bulk", "status", name, "--output", "json", url=server.url).stdout)
+    assert (document["status"], document["restored"]) == ("undone", 3)
+    raised = corvo("bulk", "change_priority", "high", url=server.url, stdin=piped)
+    assert raised.stdout == "affected 3\n"
+    assert corvo("bulk", "abort", name, url=server.url).returncode == 1
+
+
+def test_bulk_without_jobs_or_target_is_a_usage_error(server: ServerProcess) -> None:
+    """Nothing is sent when it can not be meant."""
+    assert corvo("bulk", "retry", url=server.url, stdin="").returncode == 2
+    assert corvo("bulk", "move", url=server.url, stdin="job_x").returncode == 2
+    assert corvo("bulk", "retry", "target", url=server.url, stdin="job_x").returncode == 2
+    assert corvo("bulk", "retry", "--filter", "{", url=server.url).returncode == 2
+    assert corvo("bulk", "undo", url=server.url).returncode == 2

@@ -138,7 +138,7 @@ def test_undoing_twice_is_undoing_once():
     assert undone(rig).restored == 1
 
 
-def test_step_stops_at_its_bytes(monkeypatch: pytest.MonkeyPatch):
+def test_step_stops_at_its_bytes():
     """Deleting large jobs does not make one huge write."""
     rig = Rig()
     payload = b'"%b"' % (b"x" * 200_000)
@@ -153,14 +153,15 @@ def test_step_stops_at_its_bytes(monkeypatch: pytest.MonkeyPatch):
     assert rig.finish(BULK_ID, 100).restored == 40
 
 
-def test_job_over_which_the_machine_fails_is_an_error_and_the_rest_goes_on():
-    """The runner asks to leave it out; it is counted and unchanged."""
+def test_operation_begins_once_all_its_jobs_are_written_down():
+    """Until it is sealed nothing changes; a chunk that was sent before is ignored."""
     rig = Rig()
     rig.step([make_enqueue(1), make_enqueue(2)])
     command = bulk(bk.DELETE, 1, 2)
     rig.step([c.StartBulk(0, BULK_ID, command.task, command.ids, command.states)])
-    rig.step([c.FillBulk(0, BULK_ID, 1)])
-    entry = [c.FillBulk(0, BULK_ID, 1, is_sealed=False), c.StepBulk(0, BULK_ID, 1)]
-    rig.step(entry)
+    rig.step([c.FillBulk(0, BULK_ID, 0, command.ids, command.states, True)])
+    rig.step([c.StepBulk(0, BULK_ID)])
     assert rig.bulk(BULK_ID).status == bk.COLLECTING
     assert (state_of(rig, 1), state_of(rig, 2)) == ("pending", "pending")
+    rig.step([c.FillBulk(0, BULK_ID, 1, is_sealed=True)])
+    assert rig.bulk(BULK_ID).affected == 2

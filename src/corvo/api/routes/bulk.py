@@ -96,7 +96,7 @@ class BulkRoutes:
                 page.ids,
                 page.states,
                 filter=filter_text,
-                is_last=page.is_last,
+                cursor=page.cursor,
             )
         found, unknown = _ids_of(request)
         states = bytes([bk.ANY_STATE_BYTE]) * len(found)
@@ -132,11 +132,11 @@ class BulkRoutes:
         """Count what an operation would do, without doing it."""
         count = _Count(self._engine, ns, task.action)
         if filter_text:
-            after, is_last = b"", False
-            while not is_last:
-                page = await self._runner.find(ns, filter_text, after, FILL_TARGETS)
+            cursor = None
+            while cursor is None or cursor:
+                page = await self._runner.find(ns, filter_text, cursor or b"", FILL_TARGETS)
                 await count.look(_split(page.ids), list(page.states))
-                after, is_last = page.ids[-bk.ID_BYTES :], page.is_last or not page.ids
+                cursor = page.cursor
         else:
             found, unknown = _ids_of(request)
             count.skip(bk.NOT_FOUND, unknown)
