@@ -246,6 +246,12 @@ class State:
         else:
             writes[key] = None
 
+    def clear_range(self, start: bytes, until: bytes) -> None:
+        """Remove every key of a range, also those put by this entry; later puts stay."""
+        for key in [key for key in self.writes if start <= key < until]:
+            del self.writes[key]
+        self.cleared.append((start, until))
+
     def expose_records(self) -> None:
         """Make edited lanes, groups and gates visible to a scan of their keys."""
         for key, record in self.dirty_records.items():
