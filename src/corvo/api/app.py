@@ -22,9 +22,11 @@ from corvo.api.routes.jobs import JobRoutes
 from corvo.api.routes.limits import LimitRoutes
 from corvo.api.routes.queues import QueueRoutes
 from corvo.api.routes.server import ServerRoutes
+from corvo.api.routes.webhooks import WebhookRoutes
 from corvo.api.routing import Application, Table, starlette_routes
 from corvo.api.translate import Context
 from corvo.model import limits
+from corvo.webhooks import Dispatcher
 
 if TYPE_CHECKING:
     from corvo.engine import Engine
@@ -46,8 +48,9 @@ def build(
     *,
     payload_bytes_max: int = limits.PAYLOAD_BYTES_MAX,
     view_state: Callable[[], str] = lambda: "off",
+    webhooks: Dispatcher | None = None,
 ) -> Surface:
-    """Build the API of an engine."""
+    """Build the API of an engine. Without a running dispatcher webhooks are kept, not delivered."""
     hot = hot_table(HotRoutes(engine, payload_bytes_max))
     context = Context(engine.new_id, payload_bytes_max)
     tables: tuple[Table, ...] = (
@@ -55,6 +58,7 @@ def build(
         QueueRoutes(engine).table(),
         LimitRoutes(engine).table(),
         ServerRoutes(engine, view_state).table(),
+        WebhookRoutes(engine, context, webhooks or Dispatcher(engine)).table(),
     )
 
     def index() -> int:

@@ -304,3 +304,15 @@ class LimitRequest(RateFields, kw_only=True, gc=False):
     """`PUT /limits/{name}`."""
 
     max: Concurrency | None = None
+
+
+class WebhookRequest(Struct, kw_only=True, gc=False):
+    """`POST /webhooks` and `PUT /webhooks/{id}`; a secret left out of a PUT stays."""
+
+    url: str
+    events: list[str] | None = None
+    queues: list[str] | None = None
+    secret: str | UnsetType | None = UNSET
+    enabled: bool | None = None
+    retry_limit: Annotated[int, Meta(ge=0, le=limits.WEBHOOK_RETRIES_MAX)] | None = None
+    timeout: Duration | None = None

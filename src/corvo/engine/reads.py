@@ -5,13 +5,26 @@ from collections.abc import Callable
 from corvo.machine import Machine
 from corvo.model.queue import Gate, Limit
 from corvo.model.view import BatchView, JobView, QueueView, WhyView
+from corvo.model.webhook import DeadLetter, WebhookView
 from corvo.runtime.clock import Clock
 
 
 class Reads:
     """The machine without its `apply`. Every answer is of the last applied entry, and a copy."""
 
-    __slots__ = ("_clock", "_machine", "batch", "job", "limit", "limits", "queue", "queues")
+    __slots__ = (
+        "_clock",
+        "_machine",
+        "batch",
+        "dead_letters",
+        "job",
+        "limit",
+        "limits",
+        "queue",
+        "queues",
+        "webhook",
+        "webhooks",
+    )
 
     def __init__(self, machine: Machine, clock: Clock) -> None:
         self._machine = machine
@@ -23,6 +36,9 @@ class Reads:
         self.limits: Callable[[int], list[tuple[Limit, Gate]]] = machine.limits
         self.limit: Callable[[int, str], tuple[Limit, Gate] | None] = machine.limit
         self.batch: Callable[[int, bytes], BatchView | None] = machine.batch
+        self.webhooks: Callable[[int], list[WebhookView]] = machine.webhooks
+        self.webhook: Callable[[int, bytes], WebhookView | None] = machine.webhook
+        self.dead_letters: Callable[[int, bytes, int], list[DeadLetter]] = machine.dead_letters
 
     def why(self, ns: int, job_id: bytes) -> WhyView | None:
         """Explain why a job is not running, as of now."""

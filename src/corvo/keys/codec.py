@@ -14,6 +14,7 @@ from corvo.model.event import EventBlock
 from corvo.model.job import Batch, Job, JobError, Remembered, Spec, UniqueLock
 from corvo.model.outcome import BatchEnqueued, Duplicate, Enqueued
 from corvo.model.queue import Gate, Group, Lane, Limit, Operation, QueueRecord
+from corvo.model.webhook import DeadLetter, Progress, Webhook
 
 FORMAT_VERSION = 1
 
@@ -57,6 +58,9 @@ decode_gate = Decoder(Gate).decode
 decode_limit = Decoder(Limit).decode
 decode_operation = Decoder(Operation).decode
 decode_events = Decoder(EventBlock).decode
+decode_webhook = Decoder(Webhook).decode
+decode_progress = Decoder(Progress).decode
+decode_dead_letter = Decoder(DeadLetter).decode
 decode_answer = Decoder(Enqueued | Duplicate | BatchEnqueued).decode
 
 

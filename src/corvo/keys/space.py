@@ -40,6 +40,9 @@ never changes its shape; a new shape is a new byte.
 
     O id                                        Operation      work done in steps
     e index                                     EventBlock     events of one entry
+    w ns 'h' webhook                            Webhook        an endpoint that wants events
+    w ns 'p' webhook                            Progress       how far its delivery has come
+    w ns 'd' webhook seq                        DeadLetter     an event it could not be sent
 
 `space` is the storage number of a queue (QueueRecord.space): clearing a queue changes it.
 `gate` is `ns 'q' queue key` for a queue's limit key, `ns 'n' name` for a named limit.
@@ -56,6 +59,7 @@ LANE, LANE_BY_IDENTITY, GROUP = b"L", b"l", b"G"
 RUNNABLE_LANE, RUNNABLE_GROUP = b"M", b"N"
 SLOT_WAITER, TOKEN_WAITER, GATE, LIMIT = b"B", b"D", b"K", b"Y"
 OPERATION, EVENT = b"O", b"e"
+WEBHOOK = b"w"
 
 BLOB_CHECKPOINT, BLOB_RESULT, BLOB_PROGRESS, BLOB_USAGE = b"c", b"r", b"p", b"u"
 
@@ -207,6 +211,26 @@ def token_waiter_prefix(ns: int, space: int) -> bytes:
 def event_key(index: int) -> bytes:
     """Key of the events of an entry."""
     return EVENT + pack_u64(index)
+
+
+def webhook_prefix(ns: int) -> bytes:
+    """Prefix of the webhooks of a namespace."""
+    return WEBHOOK + pack_u16(ns) + b"h"
+
+
+def webhook_key(ns: int, webhook_id: bytes) -> bytes:
+    """Key of a webhook."""
+    return WEBHOOK + pack_u16(ns) + b"h" + webhook_id
+
+
+def webhook_progress_key(ns: int, webhook_id: bytes) -> bytes:
+    """Key of what is known about the delivery of a webhook."""
+    return WEBHOOK + pack_u16(ns) + b"p" + webhook_id
+
+
+def dead_letter_prefix(ns: int, webhook_id: bytes) -> bytes:
+    """Prefix of the dead letters of a webhook, by the sequence number of their events."""
+    return WEBHOOK + pack_u16(ns) + b"d" + webhook_id
 
 
 def job_of(key: bytes) -> bytes:

@@ -16,7 +16,17 @@ from typing import Any
 from msgspec import Struct
 
 from corvo.errors import CorvoError
-from corvo.machine import depends, dispatch, enqueue, operate, operations, queues, report, sweep
+from corvo.machine import (
+    depends,
+    dispatch,
+    enqueue,
+    operate,
+    operations,
+    queues,
+    report,
+    sweep,
+    webhooks,
+)
 from corvo.machine.kv import Store
 from corvo.machine.state import State
 from corvo.model import command as cm
@@ -76,6 +86,10 @@ HANDLERS: dict[type, Callable[[State, Any], Outcome]] = {
     cm.TrimEvents: sweep.trim_events,
     cm.StepOperations: operations.step_operations,
     cm.UpgradeMachine: upgrade_machine,
+    cm.CreateWebhook: webhooks.create_webhook,
+    cm.ReplaceWebhook: webhooks.replace_webhook,
+    cm.DeleteWebhook: webhooks.delete_webhook,
+    cm.RecordDeliveries: webhooks.record_deliveries,
 }
 
 

@@ -10,6 +10,7 @@ from collections import Counter
 from corvo.keys import codec, space
 from corvo.keys.order import unpack_u16, unpack_u32, unpack_u64
 from corvo.machine.audit_gating import groups, lanes, slots
+from corvo.machine.audit_webhooks import webhooks
 from corvo.machine.kv import Reader
 from corvo.machine.picture import Picture, pairs
 from corvo.model import job as jb
@@ -32,6 +33,7 @@ def audit(store: Reader) -> list[str]:
         deadlines,
         meta,
         namespaces,
+        webhooks,
     )
     return [problem for check in checks for problem in check(picture)]
 

@@ -3,7 +3,7 @@
 from hashlib import blake2b
 
 from corvo.keys.order import pack_u32
-from corvo.machine import dispatch, read, sweep, why
+from corvo.machine import dispatch, read, sweep, webhooks, why
 from corvo.machine.apply import Applied, Applier
 from corvo.machine.kv import Reader, Store
 from corvo.machine.sweep import SweepPolicy
@@ -12,6 +12,7 @@ from corvo.model.event import EventBlock
 from corvo.model.outcome import Outcome
 from corvo.model.queue import Gate, Limit
 from corvo.model.view import BatchView, JobView, QueueView, WhyView
+from corvo.model.webhook import DeadLetter, WebhookView
 
 
 class Machine:
@@ -111,6 +112,18 @@ class Machine:
     def batch(self, ns: int, batch_id: bytes) -> BatchView | None:
         """Return a batch."""
         return read.read_batch(self._state, ns, batch_id)
+
+    def webhooks(self, ns: int) -> list[WebhookView]:
+        """Return all webhooks of a namespace, oldest first."""
+        return webhooks.read_webhooks(self._state, ns)
+
+    def webhook(self, ns: int, webhook_id: bytes) -> WebhookView | None:
+        """Return a webhook."""
+        return webhooks.read_webhook(self._state, ns, webhook_id)
+
+    def dead_letters(self, ns: int, webhook_id: bytes, limit: int) -> list[DeadLetter]:
+        """Return what could not be delivered, oldest first."""
+        return webhooks.read_letters(self._state, ns, webhook_id, limit)
 
     def events(self, after_index: int, limit: int) -> list[tuple[int, EventBlock]]:
         """Return event blocks after an index, oldest first."""

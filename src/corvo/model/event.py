@@ -55,6 +55,11 @@ EVENT_NAMES = (
     "limit.deleted",
     "machine.fault",
     "machine.upgraded",
+    "webhook.created",
+    "webhook.updated",
+    "webhook.deleted",
+    "webhook.suspended",
+    "webhook.resumed",
 )
 (
     ENQUEUED,
@@ -102,6 +107,11 @@ EVENT_NAMES = (
     LIMIT_DELETED,
     MACHINE_FAULT,
     MACHINE_UPGRADED,
+    WEBHOOK_CREATED,
+    WEBHOOK_UPDATED,
+    WEBHOOK_DELETED,
+    WEBHOOK_SUSPENDED,
+    WEBHOOK_RESUMED,
 ) = range(len(EVENT_NAMES))
 
 

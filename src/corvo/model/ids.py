@@ -17,6 +17,8 @@ JOB = "job_"
 BATCH = "batch_"
 CHAIN = "chain_"
 OPERATION = "op_"
+WEBHOOK = "wh_"
+DELIVERY = "whd_"
 
 ID_BYTES = 16
 TEXT_CHARACTERS = 26

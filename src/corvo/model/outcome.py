@@ -18,6 +18,7 @@ DEPENDENCY_NOT_FOUND = "DEPENDENCY_NOT_FOUND"
 VALIDATION_ERROR = "VALIDATION_ERROR"
 PAYLOAD_TOO_LARGE = "PAYLOAD_TOO_LARGE"
 TOO_MANY_QUEUES = "TOO_MANY_QUEUES"
+TOO_MANY_WEBHOOKS = "TOO_MANY_WEBHOOKS"
 INTERNAL_ERROR = "INTERNAL_ERROR"
 
 
@@ -124,6 +125,12 @@ class LimitChanged(Struct, frozen=True, gc=False):
     status: str
 
 
+class WebhookChanged(Struct, frozen=True, gc=False):
+    """Answer to a change of a webhook."""
+
+    status: str
+
+
 class Swept(Struct, frozen=True, gc=False):
     """How much a sweep moved, and whether it stopped at its bound."""
 
@@ -143,5 +150,6 @@ Outcome = (
     | JobChanged
     | QueueChanged
     | LimitChanged
+    | WebhookChanged
     | Swept
 )

@@ -16,6 +16,7 @@ from corvo.server.values import (
     parse_count,
     parse_duration_ms,
     parse_fsync,
+    parse_networks,
     parse_text,
 )
 
@@ -103,6 +104,13 @@ OPTIONS: tuple[Option, ...] = (
     Option("cluster-name", "corvo", "name written into the log, checked when it is opened"),
     Option("node-id", "node-1", "name of this node, written into the log"),
     Option("bootstrap", False, "accepted: a single server bootstraps itself"),
+    Option(
+        "webhook-allow",
+        "none",
+        "networks webhooks may be sent to although they are not public, such as 10.0.0.0/8,::1",
+        parse_networks,
+        "CIDR,...",
+    ),
     _choice("view", ("off",), "accepted: the read side is not part of this build"),
 )
 

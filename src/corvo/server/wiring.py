@@ -1,6 +1,6 @@
 """Builds every part once, in the order of dependencies, and takes them down in reverse.
 
-    lock ─▶ log ─▶ store ─▶ engine ─▶ api ─▶ listener ─▶ scheduler
+    lock ─▶ log ─▶ store ─▶ engine ─▶ webhooks ─▶ api ─▶ listener ─▶ scheduler
 
 Nothing else in the program chooses between RocksDB and memory, files and memory, or system and
 virtual time.
@@ -33,6 +33,8 @@ from corvo.server.config import Config
 from corvo.server.layout import Layout
 from corvo.storage.memory import MemoryStore
 from corvo.storage.rocks import RocksStore
+from corvo.webhooks import Dispatcher, Guard
+from corvo.webhooks.guard import parse_networks
 
 EPHEMERAL_DIRECTORY = "memory"
 EPHEMERAL_SEGMENT_BYTES = 8 << 20  # a segment is filled with zeros ahead, here in memory
@@ -54,11 +56,17 @@ class Server:
     """A running server: everything that has to be stopped, and the order to do it in."""
 
     def __init__(
-        self, engine: Engine, edge: Listener, tasks: Supervisor, unlock: Callable[[], None]
+        self,
+        engine: Engine,
+        edge: Listener,
+        tasks: Supervisor,
+        unlock: Callable[[], None],
+        webhooks: Dispatcher,
     ) -> None:
         self.engine = engine
         self.listener = edge
         self.tasks = tasks
+        self.webhooks = webhooks
         self._unlock = unlock
 
     @property
@@ -71,6 +79,7 @@ class Server:
         """Stop everything in reverse order; what was answered is on disk afterwards."""
         await self.listener.close()
         await self.tasks.stop()
+        await self.webhooks.stop()
         await self.engine.close()
         self._unlock()
 
@@ -93,11 +102,15 @@ async def build(config: Config, fatal: Fatal) -> Server:
     )
     _report_recovery(engine, telemetry)
     settle_collector()
-    edge = await _listen(config, engine, telemetry)
+    webhooks = Dispatcher(
+        engine, Guard(parse_networks(config.webhook_allow)), namespaces=NAMESPACES
+    )
+    edge = await _listen(config, engine, webhooks, telemetry)
     engine.start()
     tasks = Supervisor()
     tasks.start("ticker", Ticker(engine).run())
-    return Server(engine, edge, tasks, ground.unlock)
+    tasks.start("webhooks", webhooks.run())
+    return Server(engine, edge, tasks, ground.unlock, webhooks)
 
 
 def _open_files(config: Config, fatal: Fatal) -> Ground:
@@ -192,9 +205,12 @@ def _report_recovery(engine: Engine, telemetry: structlog.typing.FilteringBoundL
 
 
 async def _listen(
-    config: Config, engine: Engine, telemetry: structlog.typing.FilteringBoundLogger
+    config: Config,
+    engine: Engine,
+    webhooks: Dispatcher,
+    telemetry: structlog.typing.FilteringBoundLogger,
 ) -> Listener:
-    surface = app.build(engine, payload_bytes_max=config.max_payload_size)
+    surface = app.build(engine, payload_bytes_max=config.max_payload_size, webhooks=webhooks)
     host, port = config.address
 
     def report(error: BaseException, request_id: str) -> None:

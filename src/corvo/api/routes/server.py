@@ -26,6 +26,7 @@ FEATURES: Final = (
     "snooze",
     "strict",
     "unique",
+    "webhooks",
     "why",
 )
 
