@@ -55,6 +55,10 @@ HANDLERS: dict[type[Any], Callable[[World, Any], object]] = {
     c.TrimEvents: sweep.trim_events,
     c.StepOperations: sweep.step_operations,
     c.UpgradeMachine: sweep.upgrade_machine,
+    c.CreateWebhook: sweep.change_webhook,
+    c.ReplaceWebhook: sweep.change_webhook,
+    c.DeleteWebhook: sweep.change_webhook,
+    c.RecordDeliveries: sweep.change_webhook,
 }
 
 

@@ -19,6 +19,8 @@ from corvo.model.webhook import DeadLetter, Progress, Webhook, WebhookView
 
 def create_webhook(state: State, command: CreateWebhook) -> WebhookChanged | Rejected:
     """Set up an endpoint; it gets what happens after this command."""
+    if state.get(space.webhook_key(command.ns, command.id)) is not None:
+        return Rejected(outcome.VALIDATION_ERROR, "this id is taken", field="id")
     prefix = space.webhook_prefix(command.ns)
     if len(state.scan(prefix, successor(prefix), limits.WEBHOOKS_MAX)) >= limits.WEBHOOKS_MAX:
         return Rejected(
