@@ -52,7 +52,7 @@ class Receiver:
         receiver = self
 
         class Handler(BaseHTTPRequestHandler):
-            def do_POST(self) -> None:  # noqa: N802 - the name the library calls
+            def do_POST(self) -> None:
                 receiver._take(self)
 
             def log_message(self, format: str, *args: object) -> None:  # noqa: A002

@@ -7,6 +7,7 @@ from typing import Any
 from corvo.api.app import Surface, build
 from corvo.runtime.clock import SystemClock
 from corvo.runtime.tasks import Supervisor
+from corvo.storage.memory import MemoryStore
 from corvo.webhooks import Dispatcher, Guard
 from corvo.webhooks.endpoint import Pace
 from corvo.webhooks.guard import parse_networks
@@ -39,7 +40,7 @@ class Stage(Server):
         self.allow = allow
         self.pace = pace
         if like is not None:
-            self.store, self.disk = like.store, like.disk
+            self.store, self.disk = like.left_store, like.left_disk
             self.syncer = HeldSync(self.disk)
 
     def surface(self) -> Surface:
@@ -56,6 +57,13 @@ class Stage(Server):
         await self.webhooks.stop()
         await self.engine.close()
 
+    def halt(self) -> None:
+        """Stop in order; `again` starts from what is left."""
+        self.close_connection()
+        self.stop()
+        assert isinstance(self.store, MemoryStore)
+        self.left_store, self.left_disk = self.store.copy(), self.disk
+
     def kill(self) -> None:
         """End at once, as a crash does: nothing more is written."""
 
@@ -64,16 +72,15 @@ class Stage(Server):
             await self.listener.close()
             await self.tasks.stop()
             await self.webhooks._tasks.stop()
+            await self.engine._tasks.stop()
 
         self.run(end)
+        self.close_connection()
+        assert isinstance(self.store, MemoryStore)
+        self.left_store, self.left_disk = self.store.flushed(), self.disk.kill()
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
-
-    def again(self, **more: Any) -> "Stage":
-        """A server that starts from what this one left on its disk."""
-        stage = Stage(like=self, pace=self.pace, allow=self.allow, **more)
-        stage.start()
-        return stage
+        self._loop.close()
 
     def create(self, url: str, **fields: Any) -> str:
         """Create a webhook and return its id."""
