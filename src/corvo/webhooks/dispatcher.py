@@ -6,6 +6,7 @@ from corvo.engine import Engine
 from corvo.errors import OverloadedError
 from corvo.model import limits
 from corvo.model.ids import DEFAULT_NAMESPACE
+from corvo.model.outcome import Rejected
 from corvo.model.webhook import DeadLetter, WebhookView
 from corvo.runtime.tasks import Supervisor
 from corvo.runtime.telemetry import logger
@@ -39,6 +40,7 @@ class Dispatcher:
         self._loaded_ms = 0
         self._saved_ms = 0
         self._is_saving = False
+        self._is_refused = False  # the last report was; the next one is in no hurry
         self.tries_total = 0
         self._telemetry = logger("webhooks")
         engine.hold_feed(self._needed_index)
@@ -136,9 +138,9 @@ class Dispatcher:
             return
         since_ms = now_ms - self._saved_ms
         endpoints = self._endpoints.values()
-        is_due = any(endpoint.is_urgent for endpoint in endpoints)
+        is_due = not self._is_refused and any(endpoint.is_urgent for endpoint in endpoints)
         if not is_due and since_ms >= self._pace.save_ms:
-            is_due = any(endpoint.has_delivered for endpoint in endpoints)
+            is_due = any(endpoint.has_delivered or endpoint.is_urgent for endpoint in endpoints)
         if not is_due and since_ms >= self._pace.idle_save_ms:
             is_due = any(endpoint.has_news for endpoint in endpoints)
         if is_due:
@@ -149,9 +151,14 @@ class Dispatcher:
     async def _save(self) -> None:
         told = [endpoint for endpoint in self._endpoints.values() if endpoint.has_news]
         reports = [endpoint.report() for endpoint in told]
-        await self._engine.sweep(list(reports))
-        for endpoint, report in zip(told, reports, strict=True):
-            endpoint.saved_index = report.index
+        outcomes = await self._engine.sweep(list(reports))
+        self._is_refused = False
+        for endpoint, report, outcome in zip(told, reports, outcomes, strict=True):
+            if isinstance(outcome, Rejected):
+                self._is_refused = True
+                endpoint.take_back(report)
+            else:
+                endpoint.saved_index = report.index
         self._is_saving = False
 
     def _needed_index(self) -> int | None:

@@ -79,7 +79,7 @@ class Endpoint:
         self._next_ms = 0  # nothing is due before; 0: not known
         self.resume(view.progress)
         self.configure(view.webhook)
-        self._told = self._cursor()
+        self._told: tuple[int, int] | None = self._cursor()
 
     def resume(self, progress: Progress) -> None:
         """Take up the cursor where the store has it."""
@@ -160,6 +160,9 @@ class Endpoint:
         room = CONCURRENCY - self.running_count
         if is_probe:
             room = 1 if now_ms >= self.suspended_ms and not self.running_count else 0
+        if len(self._letters) >= limits.WEBHOOK_WINDOW_MAX:
+            # The machine takes no reports (the disk is full); memory is not the place to pile up.
+            return []
         if room <= 0 or (now_ms < self._next_ms and not is_probe):
             return []
         taken: list[Pending] = []
@@ -302,7 +305,8 @@ class Endpoint:
 
     def report(self) -> RecordDeliveries:
         """Make the report of what happened since the last one."""
-        index, seq = self._told = self._cursor()
+        index, seq = self._cursor()
+        self._told = index, seq
         # Cost: what the cursor has passed need not be remembered; the set stays in the window.
         self._done = {done for done in self._done if done > seq}
         report = RecordDeliveries(
@@ -328,3 +332,12 @@ class Endpoint:
         self._delivered = self._failed = self._skipped = 0
         self.is_urgent = self.has_delivered = False
         return report
+
+    def take_back(self, report: RecordDeliveries) -> None:
+        """A report was refused: its news go into the next one."""
+        self._delivered += report.delivered
+        self._failed += report.failed
+        self._skipped += report.skipped
+        self._letters[:0] = report.letters
+        self._revived[:0] = report.revived
+        self._told = None
