@@ -1,7 +1,7 @@
 """An endpoint of somebody else: a real HTTP server that keeps what it got and answers as told."""
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
@@ -48,7 +48,7 @@ class Receiver:
         self.gate.set()
         self.active_count = 0
         self.active_max = 0
-        self._lock = threading.Lock()
+        self._lock = threading.Condition()
         receiver = self
 
         class Handler(BaseHTTPRequestHandler):
@@ -79,6 +79,7 @@ class Receiver:
             self.requests.append(Got(request.path, headers, body))
             self.active_count += 1
             self.active_max = max(self.active_max, self.active_count)
+            self._lock.notify_all()
         self.gate.wait(20)
         with self._lock:
             self.active_count -= 1
@@ -91,6 +92,11 @@ class Receiver:
             request.wfile.write(b"ok")
         except OSError:
             pass  # The sender has given up.
+
+    def wait_until(self, fact: Callable[[], bool]) -> None:
+        """Wait for requests until a fact about them holds."""
+        with self._lock:
+            assert self._lock.wait_for(fact, 20), "it did not come"
 
     @property
     def types(self) -> list[str]:
