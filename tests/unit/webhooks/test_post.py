@@ -9,7 +9,7 @@ from corvo.webhooks.target import Target, parse_target
 
 
 def talk(answer: bytes, *, is_secure: bool = False) -> tuple[Answer | PostError, bytes]:
-    """Post to a server that says this whatever it is asked; return what came of it, and the head."""
+    """Post to a server that says this whatever it is asked; return the outcome and the head."""
 
     async def body() -> tuple[Answer | PostError, bytes]:
         heard = bytearray()
