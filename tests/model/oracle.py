@@ -64,6 +64,10 @@ HANDLERS: dict[type[Any], Callable[[World, Any], object]] = {
     c.FireSchedule: schedules.fire_schedule,
     c.RunSchedule: schedules.run_schedule,
     c.BackfillSchedule: schedules.backfill_schedule,
+    c.CreateWebhook: sweep.change_webhook,
+    c.ReplaceWebhook: sweep.change_webhook,
+    c.DeleteWebhook: sweep.change_webhook,
+    c.RecordDeliveries: sweep.change_webhook,
 }
 
 

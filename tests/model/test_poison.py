@@ -30,6 +30,7 @@ from corvo.model import outcome as o
 from tests.factories import make_other_id
 from tests.model.harness import Pair
 from tests.model.histories import Writer
+from tests.model.webhooks import WEBHOOK_KINDS, draw_webhook_command
 
 RULES = str(Path(corvo.machine.__file__).parent)
 TRIALS_PER_COMMAND = 6
@@ -86,6 +87,8 @@ def with_kind(writer: Writer, kind: type[Any]) -> c.Command:
         return c.UpgradeMachine(MACHINE_VERSION)
     if kind is c.SetEpoch:
         return c.SetEpoch(b"\x07" * 16)
+    if kind in WEBHOOK_KINDS:
+        return draw_webhook_command(writer.chance, kind)
     if kind is c.ClearQueue or kind is c.DeleteQueue:
         return kind(0, writer.queue(), make_other_id(10**6 + writer.others))
     if kind is c.StartBulk:

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from corvo.api.app import build
+from corvo.api.app import Surface, build
 from corvo.api.http import Limits, Listener, start
 from corvo.engine import Engine, Options
 from corvo.engine.engine import Hooks
@@ -109,7 +109,7 @@ class Server:
         self.engine.start()
         self.ticker = Ticker(self.engine)
         self.bulk = BulkRunner(self.engine, self.finder)
-        surface = build(self.engine, bulk=self.bulk)
+        surface = self.surface()
         self.bulk_tasks = Supervisor()
         self.bulk_tasks.start("bulk", self.bulk.run())
         self.listener = await start(
@@ -123,6 +123,10 @@ class Server:
             is_fast_lane_on=self.lane == "fast",
         )
         self.port = self.listener.port
+
+    def surface(self) -> Surface:
+        """What is served; a test that needs more than the engine overrides this."""
+        return build(self.engine, bulk=self.bulk)
 
     def stop(self) -> None:
         """End everything; what went wrong inside fails the test."""

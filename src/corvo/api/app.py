@@ -26,11 +26,13 @@ from corvo.api.routes.schedules import ScheduleRoutes
 from corvo.api.routes.search import SearchRoutes
 from corvo.api.routes.server import ServerRoutes
 from corvo.api.routes.view import ViewRoutes
+from corvo.api.routes.webhooks import WebhookRoutes
 from corvo.api.routing import Application, Table, starlette_routes
 from corvo.api.translate import Context
 from corvo.model import limits
 from corvo.scheduler.bulk import BulkRunner
 from corvo.view.client import ViewClient
+from corvo.webhooks import Dispatcher
 
 if TYPE_CHECKING:
     from corvo.engine import Engine
@@ -54,8 +56,9 @@ def build(
     view: ViewClient | None = None,
     bulk: BulkRunner | None = None,
     undo_ms: int = limits.UNDO_MS_DEFAULT,
+    webhooks: Dispatcher | None = None,
 ) -> Surface:
-    """Build the API of an engine."""
+    """Build the API of an engine. Without a running dispatcher webhooks are kept, not delivered."""
     view = view if view is not None else ViewClient(engine, is_on=False)
     hot = hot_table(HotRoutes(engine, payload_bytes_max))
     context = Context(engine.new_id, payload_bytes_max)
@@ -70,6 +73,7 @@ def build(
         ScheduleRoutes(engine, context).table(),
         ServerRoutes(engine, view).table(),
         ViewRoutes(view).table(),
+        WebhookRoutes(engine, context, webhooks or Dispatcher(engine)).table(),
     )
 
     def index() -> int:

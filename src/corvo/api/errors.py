@@ -40,7 +40,14 @@ CODES: Final[dict[str, Code]] = {
     "CONFIRMATION_REQUIRED": Code(
         400, "The call destroys data and was not confirmed.", "Add ?confirm=true."
     ),
-    "NOT_FOUND": Code(404, "There is no such job, queue, limit, batch, schedule or route."),
+    "SIGNATURE_INVALID": Code(
+        401,
+        "The queue takes signed requests only, and the signature is missing, wrong or too old.",
+        "Sign timestamp, a dot and the body with the queue's webhook_secret.",
+    ),
+    "NOT_FOUND": Code(
+        404, "There is no such job, queue, limit, batch, schedule, webhook or route."
+    ),
     "METHOD_NOT_ALLOWED": Code(
         405, "The route exists, but not with this method.", "The Allow header lists the methods."
     ),
@@ -82,6 +89,9 @@ CODES: Final[dict[str, Code]] = {
     ),
     "NAME_TAKEN": Code(
         409, "Something of this kind already has the name.", "Choose another, or change that one."
+    ),
+    "TOO_MANY_WEBHOOKS": Code(
+        409, "The server has as many webhooks as it can hold.", "Delete those not used any more."
     ),
     "PAYLOAD_TOO_LARGE": Code(
         413,

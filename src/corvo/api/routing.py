@@ -54,21 +54,34 @@ class Call:
         text = self._scope["query_string"].decode("latin-1")
         return dict(parse_qsl(text, keep_blank_values=True)).get(name)
 
-    def header(self, name: bytes) -> str | None:
-        """The first value of a header, its name in lower case."""
-        for found, value in self._scope["headers"]:
-            if found == name:
-                return value.decode("latin-1")
-        return None
-
     @property
     def after(self) -> int:
         """The index a read waits for: `?after=` or `X-Corvo-After`; 0 for none."""
-        text = self.query("after") or self.header(b"x-corvo-after") or "0"
+        text = self.query("after") or (self.header(b"x-corvo-after") or b"0").decode("latin-1")
         if not text.isascii() or not text.isdigit() or int(text) > limits.SAFE_INTEGER_MAX:
             message = "after must be an index: the X-Corvo-Index of an answer"
             raise RequestError(message, field="after")
         return int(text)
+
+    @property
+    def arguments(self) -> dict[str, str]:
+        """All parameters of the path, by name."""
+        return {name: str(value) for name, value in self._scope["path_params"].items()}
+
+    @property
+    def queries(self) -> dict[str, str]:
+        """All query parameters; of one given twice, the last."""
+        text = self._scope["query_string"].decode("latin-1")
+        return dict(parse_qsl(text, keep_blank_values=True))
+
+    @property
+    def query_string(self) -> bytes:
+        """The query as it was sent."""
+        return self._scope["query_string"]
+
+    def header(self, name: bytes) -> bytes | None:
+        """The first value of a header; the name in lower case."""
+        return next((value for key, value in self._scope["headers"] if key == name), None)
 
     def read(self, reader: Reader[Shape]) -> Shape:
         """Decode the body. Raises `RequestError`."""
@@ -99,11 +112,21 @@ def not_found(what: str) -> RequestError:
     return RequestError(f"there is no such {what}", code="NOT_FOUND", status=404)
 
 
+Method = TypeVar("Method", bound=Callable[..., Awaitable[Answer]])
+
+
+def takes_any_body(operation: Method) -> Method:
+    """Mark an operation whose body need not be JSON; it sees to the content type itself."""
+    operation.is_raw = True  # type: ignore[attr-defined]
+    return operation
+
+
 class Endpoint:
     """All methods of one path, as an ASGI application."""
 
     def __init__(self, operations: Mapping[str, Operation], index: Callable[[], int]) -> None:
         self._operations = dict(operations)
+        self._raw = [each for each in operations.values() if getattr(each, "is_raw", False)]
         if "GET" in operations:
             # The server sends the head of the answer only.
             self._operations["HEAD"] = operations["GET"]
@@ -116,7 +139,8 @@ class Endpoint:
         if operation is None:
             raise HTTPException(405, headers={"Allow": self._allowed})
         try:
-            body = await _receive_body(scope, receive)
+            is_raw = operation in self._raw
+            body = await _receive_body(scope, receive, is_raw=is_raw)
             if body is None:
                 return
             result = await operation(Call(scope, body))
@@ -159,7 +183,7 @@ def starlette_routes(table: Table, index: Callable[[], int]) -> list[Route]:
     return [Route(path, Endpoint(operations, index)) for path, operations in table.items()]
 
 
-async def _receive_body(scope: Scope, receive: Receive) -> bytes | None:
+async def _receive_body(scope: Scope, receive: Receive, *, is_raw: bool) -> bytes | None:
     """Read a whole body; None when the client left. The transport bounds it before we do."""
     body = bytearray()
     while True:
@@ -172,7 +196,7 @@ async def _receive_body(scope: Scope, receive: Receive) -> bytes | None:
             raise RequestError(text, code="PAYLOAD_TOO_LARGE", status=413)
         if not message.get("more_body", False):
             break
-    if body and not is_json(_content_type(scope)):
+    if body and not is_raw and not is_json(_content_type(scope)):
         raise RequestError("the body must be JSON", code="UNSUPPORTED_MEDIA_TYPE", status=415)
     return bytes(body)
 

@@ -389,3 +389,15 @@ class BackfillRequest(Struct, kw_only=True, gc=False, rename={"start": "from", "
 
     start: Instant
     until: Instant
+
+
+class WebhookRequest(Struct, kw_only=True, gc=False):
+    """`POST /webhooks` and `PUT /webhooks/{id}`; a secret left out of a PUT stays."""
+
+    url: str
+    events: list[str] | None = None
+    queues: list[str] | None = None
+    secret: str | UnsetType | None = UNSET
+    enabled: bool | None = None
+    retry_limit: Annotated[int, Meta(ge=0, le=limits.WEBHOOK_RETRIES_MAX)] | None = None
+    timeout: Duration | None = None

@@ -12,6 +12,7 @@ from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from corvo.engine.admission import CLOSED, DRAINING, OPEN, Admission, Bounds
 from corvo.engine.batch import Batch, Pipeline, Reply
@@ -96,6 +97,7 @@ class Engine:
         self._sweep_policy = SweepPolicy(
             options.retention_ms, options.events_keep_ms, options.events_keep_count
         )
+        self._feed_cursors: list[Callable[[], int | None]] = []
         self._retention_round_ms = 0
         self._retention_interval_ms = options.retention_interval_ms
         self.recovery = recovery
@@ -381,11 +383,24 @@ class Engine:
         """
         commands = self._machine.due(now_ms)
         if now_ms >= self._retention_round_ms:
-            old = self._machine.due_upkeep(now_ms, self._sweep_policy)
+            old = self._machine.due_upkeep(now_ms, self._policy())
             if not old:
                 self._retention_round_ms = now_ms + self._retention_interval_ms
             commands += old
         return commands
+
+    def hold_feed(self, cursor: Callable[[], int | None]) -> None:
+        """Keep what follows a consumer's cursor beyond its retention, up to the hard cap.
+
+        The cursor is the last index the consumer needs no more; None when it needs nothing.
+        """
+        self._feed_cursors.append(cursor)
+
+    def _policy(self) -> SweepPolicy:
+        cursors = [found for cursor in self._feed_cursors if (found := cursor()) is not None]
+        if not cursors:
+            return self._sweep_policy
+        return replace(self._sweep_policy, events_keep_from=min(cursors) + 1)
 
     def next_due_ms(self) -> int:
         """The earliest instant at which a sweep will have work; 0 when none is known."""

@@ -6,6 +6,7 @@ from corvo.machine import Machine
 from corvo.model.bulk import Bulk
 from corvo.model.queue import Gate, Limit, QueueRecord
 from corvo.model.view import BatchView, JobView, QueueView, ScheduleView, WhyView
+from corvo.model.webhook import DeadLetter, WebhookView
 from corvo.runtime.clock import Clock
 
 
@@ -17,12 +18,16 @@ class Reads:
         "_machine",
         "batch",
         "copy_job",
+        "dead_letters",
         "job",
         "limit",
         "limits",
         "queue",
         "queue_record",
         "queues",
+        "queues",
+        "webhook",
+        "webhooks",
     )
 
     def __init__(self, machine: Machine, clock: Clock) -> None:
@@ -38,6 +43,9 @@ class Reads:
         # These two hand out the machine's own objects: encode them before the next entry.
         self.copy_job = machine.copy_job
         self.queue_record: Callable[[int, str], QueueRecord | None] = machine.queue_record
+        self.webhooks: Callable[[int], list[WebhookView]] = machine.webhooks
+        self.webhook: Callable[[int, bytes], WebhookView | None] = machine.webhook
+        self.dead_letters: Callable[[int, bytes, int], list[DeadLetter]] = machine.dead_letters
 
     def why(self, ns: int, job_id: bytes) -> WhyView | None:
         """Explain why a job is not running, as of now."""

@@ -50,6 +50,9 @@ never changes its shape; a new shape is a new byte.
     u bulk ~number                              Tombstone      a job before; the last one first
     y ns space                                  bulk id        a cleared space that can be undone
     e index                                     EventBlock     events of one entry
+    w ns 'h' webhook                            Webhook        an endpoint that wants events
+    w ns 'p' webhook                            Progress       how far its delivery has come
+    w ns 'd' webhook seq                        DeadLetter     an event it could not be sent
 
 `space` is the storage number of a queue (QueueRecord.space): clearing a queue changes it.
 `gate` is `ns 'q' queue key` for a queue's limit key, `ns 'n' name` for a named limit.
@@ -68,6 +71,7 @@ SLOT_WAITER, TOKEN_WAITER, GATE, LIMIT = b"B", b"D", b"K", b"Y"
 OPERATION, EVENT = b"O", b"e"
 SCHEDULE_SPEC, SCHEDULE, SCHEDULE_NAME, SCHEDULE_DUE = b"c", b"s", b"n", b"C"
 BULK, BULK_CHUNK, TOMBSTONE, CLEARED_SPACE = b"Z", b"z", b"u", b"y"
+WEBHOOK = b"w"
 
 BLOB_CHECKPOINT, BLOB_RESULT, BLOB_PROGRESS, BLOB_USAGE = b"c", b"r", b"p", b"u"
 
@@ -260,6 +264,26 @@ def tombstone_key(bulk_id: bytes, number: int) -> bytes:
 def cleared_space_key(ns: int, space: int) -> bytes:
     """Key that finds the undoable operation which cleared a space."""
     return CLEARED_SPACE + pack_u16(ns) + pack_u32(space)
+
+
+def webhook_prefix(ns: int) -> bytes:
+    """Prefix of the webhooks of a namespace."""
+    return WEBHOOK + pack_u16(ns) + b"h"
+
+
+def webhook_key(ns: int, webhook_id: bytes) -> bytes:
+    """Key of a webhook."""
+    return WEBHOOK + pack_u16(ns) + b"h" + webhook_id
+
+
+def webhook_progress_key(ns: int, webhook_id: bytes) -> bytes:
+    """Key of what is known about the delivery of a webhook."""
+    return WEBHOOK + pack_u16(ns) + b"p" + webhook_id
+
+
+def dead_letter_prefix(ns: int, webhook_id: bytes) -> bytes:
+    """Prefix of the dead letters of a webhook, by the sequence number of their events."""
+    return WEBHOOK + pack_u16(ns) + b"d" + webhook_id
 
 
 def job_of(key: bytes) -> bytes:

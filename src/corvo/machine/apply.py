@@ -27,6 +27,7 @@ from corvo.machine import (
     report,
     schedules,
     sweep,
+    webhooks,
 )
 from corvo.machine.kv import Store
 from corvo.machine.state import NO_EPOCH, State
@@ -114,6 +115,10 @@ HANDLERS: dict[type, Callable[[State, Any], Outcome]] = {
     cm.StepBulk: bulk.step_bulk,
     cm.AbortBulk: bulk.abort_bulk,
     cm.UndoBulk: bulk.undo_bulk,
+    cm.CreateWebhook: webhooks.create_webhook,
+    cm.ReplaceWebhook: webhooks.replace_webhook,
+    cm.DeleteWebhook: webhooks.delete_webhook,
+    cm.RecordDeliveries: webhooks.record_deliveries,
 }
 
 

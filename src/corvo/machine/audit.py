@@ -13,6 +13,7 @@ from corvo.machine.audit_bulk import bulks, cleared_spaces, tombstones
 from corvo.machine.audit_gating import groups, lanes, slots
 from corvo.machine.audit_schedules import schedules
 from corvo.machine.audit_schedules import slots as schedule_slots
+from corvo.machine.audit_webhooks import webhooks
 from corvo.machine.kv import Reader
 from corvo.machine.picture import Picture, pairs
 from corvo.model import job as jb
@@ -40,6 +41,7 @@ def audit(store: Reader) -> list[str]:
         bulks,
         tombstones,
         cleared_spaces,
+        webhooks,
     )
     return [problem for check in checks for problem in check(picture)]
 

@@ -3,7 +3,7 @@
 from hashlib import blake2b
 
 from corvo.keys.order import pack_u32
-from corvo.machine import bulk, dispatch, extract, read, schedules, sweep, why
+from corvo.machine import bulk, dispatch, extract, read, schedules, sweep, webhooks, why
 from corvo.machine.apply import Applied, Applier
 from corvo.machine.kv import Reader, Store
 from corvo.machine.sweep import SweepPolicy
@@ -14,6 +14,7 @@ from corvo.model.event import EventBlock
 from corvo.model.outcome import Outcome
 from corvo.model.queue import Gate, Limit, QueueRecord
 from corvo.model.view import BatchView, JobView, QueueView, ScheduleView, WhyView
+from corvo.model.webhook import DeadLetter, WebhookView
 
 
 class Machine:
@@ -155,6 +156,18 @@ class Machine:
     def bulks_unfinished(self) -> list[tuple[int, bytes]]:
         """Return namespace and id of the bulk operations that have something left to do."""
         return bulk.read_unfinished(self._state)
+
+    def webhooks(self, ns: int) -> list[WebhookView]:
+        """Return all webhooks of a namespace, oldest first."""
+        return webhooks.read_webhooks(self._state, ns)
+
+    def webhook(self, ns: int, webhook_id: bytes) -> WebhookView | None:
+        """Return a webhook."""
+        return webhooks.read_webhook(self._state, ns, webhook_id)
+
+    def dead_letters(self, ns: int, webhook_id: bytes, limit: int) -> list[DeadLetter]:
+        """Return what could not be delivered, oldest first."""
+        return webhooks.read_letters(self._state, ns, webhook_id, limit)
 
     def events(self, after_index: int, limit: int) -> list[tuple[int, EventBlock]]:
         """Return event blocks after an index, oldest first."""

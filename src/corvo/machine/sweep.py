@@ -26,6 +26,7 @@ from corvo.model.command import (
     StepOperations,
     TrimEvents,
 )
+from corvo.model.event import EventBlock
 from corvo.model.outcome import Swept
 
 
@@ -35,6 +36,7 @@ class SweepPolicy(Struct, frozen=True):
     retention_ms: int = limits.RETENTION_MS_DEFAULT
     events_keep_ms: int = limits.EVENTS_MS_DEFAULT
     events_keep_count: int = limits.EVENTS_COUNT_DEFAULT
+    events_keep_from: int = 0  # first index a consumer of the feed still needs; 0: none does
 
 
 def promote_jobs(state: State, command: PromoteJobs) -> Swept:
@@ -243,21 +245,28 @@ def _purge_ids(
 def trim_events(state: State, command: TrimEvents) -> Swept:
     """Forget events past their retention, by age and by count."""
     floor, floor_seq = state.event_floor, state.event_floor_seq
-    oldest_ms = state.now_ms - command.keep_ms
-    oldest_seq = state.seq - command.keep_count + 1
     start = space.event_key(floor)
     found = state.scan(start, space.event_key(state.index), 1_000)
     for key, raw in found:
         block = codec.decode_events(raw)
-        if block.at_ms >= oldest_ms and block.first_seq + len(block.events) > oldest_seq:
+        index = int.from_bytes(key[1:], "big")
+        if not _is_past(state, index, block, command):
             break
-        floor = int.from_bytes(key[1:], "big") + 1
+        floor = index + 1
         floor_seq = block.first_seq + len(block.events)
     count = floor_seq - state.event_floor_seq
     if floor != state.event_floor:
         state.clear_range(start, space.event_key(floor))
         state.event_floor, state.event_floor_seq = floor, floor_seq
     return Swept(count, more=len(found) == 1_000 and count > 0)
+
+
+def _is_past(state: State, index: int, block: EventBlock, terms: TrimEvents) -> bool:
+    """Whether a block may go. One a consumer still needs stays longer, but not for ever."""
+    factor = 1 if not terms.keep_from or index < terms.keep_from else limits.EVENTS_HELD_FACTOR
+    is_old = block.at_ms < state.now_ms - terms.keep_ms * factor
+    until_seq = block.first_seq + len(block.events)
+    return is_old or until_seq <= state.seq - terms.keep_count * factor + 1
 
 
 def due_commands(state: State, now_ms: int) -> list[Command]:
@@ -282,20 +291,26 @@ def due_upkeep(state: State, now_ms: int, policy: SweepPolicy) -> list[Command]:
         if any(_is_overdue(state, queue, policy.retention_ms) for queue in state.queues.values()):
             commands.append(PurgeSettled(policy.retention_ms))
         if _has_old_events(state, policy):
-            commands.append(TrimEvents(policy.events_keep_ms, policy.events_keep_count))
+            commands.append(_trim(policy))
     finally:
         state.now_ms = before
     return commands
 
 
+def _trim(policy: SweepPolicy) -> TrimEvents:
+    return TrimEvents(policy.events_keep_ms, policy.events_keep_count, policy.events_keep_from)
+
+
 def _has_old_events(state: State, policy: SweepPolicy) -> bool:
-    if state.seq - state.event_floor_seq + 1 > policy.events_keep_count:
-        return True
     start = space.event_key(state.event_floor)
     found = state.scan(start, successor(space.EVENT), 1)
-    if not found or found[0][0] == space.event_key(state.index):
+    if not found:
         return False
-    return codec.decode_events(found[0][1]).at_ms < state.now_ms - policy.events_keep_ms
+    is_crowded = state.seq - state.event_floor_seq + 1 > policy.events_keep_count
+    if found[0][0] == space.event_key(state.index) and not is_crowded:
+        return False
+    index = int.from_bytes(found[0][0][1:], "big")
+    return _is_past(state, index, codec.decode_events(found[0][1]), _trim(policy))
 
 
 _NEVER = 1 << 62

@@ -15,6 +15,7 @@ from corvo.model.queue import Rate, SettingsPatch
 from corvo.model.schedule import ScheduleSpec
 
 ANY_STATE = -1  # `expected_state` of a command that does not care
+from corvo.model.webhook import DeadLetter
 
 
 class Idempotency(Struct, frozen=True, array_like=True, gc=False):
@@ -286,6 +287,7 @@ class TrimEvents(Struct, frozen=True, array_like=True, gc=False, tag=30):
 
     keep_ms: int = limits.EVENTS_MS_DEFAULT
     keep_count: int = limits.EVENTS_COUNT_DEFAULT
+    keep_from: int = 0  # first index a consumer still needs; 0: none does
 
 
 class StepOperations(Struct, frozen=True, array_like=True, gc=False, tag=31):
@@ -323,6 +325,36 @@ class SetSchedule(Struct, frozen=True, array_like=True, gc=False, tag=40):
 
 class DeleteSchedule(Struct, frozen=True, array_like=True, gc=False, tag=41):
     """Forget a schedule; its jobs stay."""
+class CreateWebhook(Struct, frozen=True, array_like=True, gc=False, tag=50):
+    """Deliver the events that happen from now on to an endpoint."""
+
+    ns: int
+    id: bytes
+    url: str
+    events: tuple[str, ...]
+    queues: tuple[str, ...] = ()
+    secret: str = ""
+    is_enabled: bool = True
+    retry_limit: int = limits.WEBHOOK_RETRIES_DEFAULT
+    timeout_ms: int = limits.WEBHOOK_TIMEOUT_MS_DEFAULT
+
+
+class ReplaceWebhook(Struct, frozen=True, array_like=True, gc=False, tag=51):
+    """Change a webhook and end its suspension; enabled again, it starts from now."""
+
+    ns: int
+    id: bytes
+    url: str
+    events: tuple[str, ...]
+    queues: tuple[str, ...] = ()
+    secret: str | None = None  # None: keep the one it has, since no client can read it
+    is_enabled: bool = True
+    retry_limit: int = limits.WEBHOOK_RETRIES_DEFAULT
+    timeout_ms: int = limits.WEBHOOK_TIMEOUT_MS_DEFAULT
+
+
+class DeleteWebhook(Struct, frozen=True, array_like=True, gc=False, tag=52):
+    """Remove a webhook with its dead letters."""
 
     ns: int
     id: bytes
@@ -332,6 +364,10 @@ class StartBulk(Struct, frozen=True, array_like=True, gc=False, tag=33):
     """Open a bulk operation; with all of its jobs at once, or with the first of them.
 
     Targets of 33 to 34 are two parallel strings: sixteen bytes of id, one byte of expected state.
+class RecordDeliveries(Struct, frozen=True, array_like=True, gc=False, tag=53):
+    """What the dispatcher has done for one webhook since its last report.
+
+    Void when the webhook is gone. The cursor counts only in the epoch the dispatcher worked in.
     """
 
     ns: int
@@ -423,6 +459,21 @@ class BackfillSchedule(Struct, frozen=True, array_like=True, gc=False, tag=46):
     ns: int
     id: bytes
     slots: tuple[int, ...]
+    epoch: int
+    index: int
+    seq: int
+    done: list[int]
+    delivered: int = 0  # these three are what came on top
+    failed: int = 0
+    skipped: int = 0
+    failures: int = 0
+    rounds: int = 0
+    suspended_ms: int = 0
+    last_status: int = 0
+    last_error: str = ""
+    last_ms: int = 0
+    letters: tuple[DeadLetter, ...] = ()  # given up since the last report
+    revived: tuple[int, ...] = ()  # numbers of dead letters that were sent after all
 
 
 Command = (
@@ -471,6 +522,10 @@ Command = (
     | StepBulk
     | AbortBulk
     | UndoBulk
+    | CreateWebhook
+    | ReplaceWebhook
+    | DeleteWebhook
+    | RecordDeliveries
 )
 
 

@@ -73,6 +73,11 @@ EVENT_NAMES = (
     "bulk.failed",
     "bulk.undone",
     "bulk.purged",
+    "webhook.created",
+    "webhook.updated",
+    "webhook.deleted",
+    "webhook.suspended",
+    "webhook.resumed",
 )
 (
     ENQUEUED,
@@ -138,6 +143,11 @@ EVENT_NAMES = (
     BULK_FAILED,
     BULK_UNDONE,
     BULK_PURGED,
+    WEBHOOK_CREATED,
+    WEBHOOK_UPDATED,
+    WEBHOOK_DELETED,
+    WEBHOOK_SUSPENDED,
+    WEBHOOK_RESUMED,
 ) = range(len(EVENT_NAMES))
 
 

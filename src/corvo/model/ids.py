@@ -18,6 +18,8 @@ BATCH = "batch_"
 CHAIN = "chain_"
 OPERATION = "op_"
 BULK = "bulk_"
+WEBHOOK = "wh_"
+DELIVERY = "whd_"
 
 ID_BYTES = 16
 TEXT_CHARACTERS = 26

@@ -120,3 +120,18 @@ ENTRY_BYTES_MAX = 256 * 1024
 PENDING_MAX_DEFAULT = 16_384
 FETCH_INFLIGHT_MAX_DEFAULT = 64
 PARKED_MAX_DEFAULT = 20_000
+
+# --- webhooks -----------------------------------------------------------------------------------
+WEBHOOKS_MAX = 100  # each reads the feed for itself
+WEBHOOK_URL_BYTES_MAX = 2_048
+WEBHOOK_SECRET_BYTES_MAX = 1_024
+WEBHOOK_PATTERNS_MAX = 64  # event patterns, and queue names, of one webhook
+WEBHOOK_RETRIES_DEFAULT = 5
+WEBHOOK_RETRIES_MAX = 20
+WEBHOOK_TIMEOUT_MS_DEFAULT = 10_000
+WEBHOOK_TIMEOUT_MS_MAX = 30_000
+WEBHOOK_WINDOW_MAX = 256  # deliveries of one webhook under way, waiting or done ahead of the cursor
+WEBHOOK_LETTERS_MAX = 1_000  # dead letters of one webhook; the oldest goes first
+WEBHOOK_ERROR_BYTES_MAX = 500
+WEBHOOK_SKEW_MS_MAX = 300_000  # how old a signed incoming request may be
+EVENTS_HELD_FACTOR = 4  # a lagging consumer keeps events for so many times their retention

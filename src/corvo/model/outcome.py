@@ -22,6 +22,7 @@ TOO_MANY_QUEUES = "TOO_MANY_QUEUES"
 TOO_MANY_SCHEDULES = "TOO_MANY_SCHEDULES"
 NAME_TAKEN = "NAME_TAKEN"
 STATE_CHANGED = "STATE_CHANGED"
+TOO_MANY_WEBHOOKS = "TOO_MANY_WEBHOOKS"
 INTERNAL_ERROR = "INTERNAL_ERROR"
 
 
@@ -137,6 +138,12 @@ class ScheduleChanged(Struct, frozen=True, gc=False):
     skipped: int = 0  # slots it made no job for
 
 
+class WebhookChanged(Struct, frozen=True, gc=False):
+    """Answer to a change of a webhook."""
+
+    status: str
+
+
 class Swept(Struct, frozen=True, gc=False):
     """How much a sweep moved, and whether it stopped at its bound."""
 
@@ -163,6 +170,7 @@ Outcome = (
     | QueueChanged
     | LimitChanged
     | ScheduleChanged
+    | WebhookChanged
     | Swept
     | BulkChanged
 )

@@ -54,6 +54,7 @@ class Config(Struct, frozen=True):
     cluster_name: str
     node_id: str
     bootstrap: bool
+    webhook_allow: str
     view: str
     notices: tuple[str, ...] = ()
 

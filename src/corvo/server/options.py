@@ -16,6 +16,7 @@ from corvo.server.values import (
     parse_count,
     parse_duration_ms,
     parse_fsync,
+    parse_networks,
     parse_text,
 )
 
@@ -107,6 +108,14 @@ OPTIONS: tuple[Option, ...] = (
     Option("node-id", "node-1", "name of this node, written into the log"),
     Option("bootstrap", False, "accepted: a single server bootstraps itself"),
     _choice("view", ("on", "off"), "the search index, a process of its own; off: no search"),
+    Option(
+        "webhook-allow",
+        "none",
+        "networks webhooks may be sent to although they are not public, such as 10.0.0.0/8,::1",
+        parse_networks,
+        "CIDR,...",
+    ),
+    _choice("view", ("off",), "accepted: the read side is not part of this build"),
 )
 
 # Flags that mean nothing here. They are accepted, so that a command line found elsewhere works, and

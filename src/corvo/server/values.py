@@ -4,6 +4,7 @@ import ipaddress
 import re
 
 from corvo.model.limits import DURATION_MS_MAX
+from corvo.webhooks.guard import parse_networks as networks
 
 _DURATION_UNITS_MS = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 _DURATION_PART = re.compile(r"(\d+)(ms|s|m|h|d)")
@@ -64,6 +65,15 @@ def parse_fsync(text: str) -> str:
     if name == "interval" and interval and parse_duration_ms(interval) > 0:
         return text
     raise ValueError("must be always, off or interval=DURATION such as interval=200ms")
+
+
+def parse_networks(text: str) -> str:
+    """Check a list of networks; it stays text, the guard of webhooks takes it apart."""
+    try:
+        networks(text)
+    except ValueError as error:
+        raise ValueError("must be none, or networks such as 10.0.0.0/8,127.0.0.1") from error
+    return text
 
 
 def parse_address(text: str) -> str:

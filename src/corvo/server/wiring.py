@@ -1,6 +1,6 @@
 """Builds every part once, in the order of dependencies, and takes them down in reverse.
 
-    lock ─▶ log ─▶ store ─▶ engine ─▶ api ─▶ listener ─▶ scheduler ─▶ view process
+    lock ─▶ log ─▶ store ─▶ engine ─▶ webhooks ─▶ api ─▶ listener ─▶ scheduler ─▶ view process
 
 Nothing else in the program chooses between RocksDB and memory, files and memory, or system and
 virtual time.
@@ -35,6 +35,8 @@ from corvo.server.supervise import ViewKeeper
 from corvo.storage.memory import MemoryStore
 from corvo.storage.rocks import RocksStore
 from corvo.view.client import ViewClient
+from corvo.webhooks import Dispatcher, Guard
+from corvo.webhooks.guard import parse_networks
 
 EPHEMERAL_DIRECTORY = "memory"
 EPHEMERAL_SEGMENT_BYTES = 8 << 20  # a segment is filled with zeros ahead, here in memory
@@ -61,12 +63,14 @@ class Server:
         edge: Listener,
         tasks: Supervisor,
         unlock: Callable[[], None],
+        webhooks: Dispatcher,
         keeper: ViewKeeper | None = None,
     ) -> None:
         self.engine = engine
         self.keeper = keeper
         self.listener = edge
         self.tasks = tasks
+        self.webhooks = webhooks
         self._unlock = unlock
 
     @property
@@ -79,6 +83,7 @@ class Server:
         """Stop everything in reverse order; what was answered is on disk afterwards."""
         await self.listener.close()
         await self.tasks.stop()
+        await self.webhooks.stop()
         await self.engine.close()
         self._unlock()
 
@@ -104,17 +109,28 @@ async def build(config: Config, fatal: Fatal) -> Server:
     await engine.name_history()
     view = ViewClient(engine, is_on=config.view == "on")
     bulk = BulkRunner(engine)
-    edge = await _listen(config, engine, view, bulk, telemetry)
+    guard = Guard(parse_networks(config.webhook_allow))
+    webhooks = Dispatcher(engine, guard, namespaces=NAMESPACES)
+    surface = app.build(
+        engine,
+        payload_bytes_max=config.max_payload_size,
+        view=view,
+        bulk=bulk,
+        undo_ms=config.undo_retention,
+        webhooks=webhooks,
+    )
+    edge = await _listen(config, engine, surface, telemetry)
     engine.start()
     tasks = Supervisor()
     tasks.start("ticker", Ticker(engine).run())
     tasks.start("bulk", bulk.run())
+    tasks.start("webhooks", webhooks.run())
     keeper = None
     if view.is_on:
         directory = None if config.ephemeral else Layout(config.data_dir).view
         keeper = ViewKeeper(view, directory, config.log_format)
         tasks.start("view", keeper.run())
-    return Server(engine, edge, tasks, ground.unlock, keeper)
+    return Server(engine, edge, tasks, ground.unlock, webhooks, keeper)
 
 
 def _open_files(config: Config, fatal: Fatal) -> Ground:
@@ -211,17 +227,9 @@ def _report_recovery(engine: Engine, telemetry: structlog.typing.FilteringBoundL
 async def _listen(
     config: Config,
     engine: Engine,
-    view: ViewClient,
-    bulk: BulkRunner,
+    surface: app.Surface,
     telemetry: structlog.typing.FilteringBoundLogger,
 ) -> Listener:
-    surface = app.build(
-        engine,
-        payload_bytes_max=config.max_payload_size,
-        view=view,
-        bulk=bulk,
-        undo_ms=config.undo_retention,
-    )
     host, port = config.address
 
     def report(error: BaseException, request_id: str) -> None:

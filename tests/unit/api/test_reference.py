@@ -14,6 +14,7 @@ from corvo.api.routes.schedules import ScheduleRoutes
 from corvo.api.routes.search import SearchRoutes
 from corvo.api.routes.server import ServerRoutes
 from corvo.api.routes.view import ViewRoutes
+from corvo.api.routes.webhooks import WebhookRoutes
 
 PAGE = (Path(__file__).parents[3] / "docs" / "reference" / "http.md").read_text()
 
@@ -31,13 +32,14 @@ def test_every_route_is_on_the_page():
         ServerRoutes(nothing, str).table(),  # type: ignore[arg-type]
         ServerRoutes(nothing, nothing).table(),  # type: ignore[arg-type]
         ViewRoutes(nothing).table(),  # type: ignore[arg-type]
+        WebhookRoutes(nothing, nothing, nothing).table(),  # type: ignore[arg-type]
     )
     paths = {path for table in tables for path in table}
     hot = [name for name in vars(HotRoutes) if not name.startswith("_") and name != "index"]
     paths |= {f"/api/v1/{name.replace('_', '/')}" for name in hot}
     assert len(paths) > 30
     for path in paths:
-        short = path.removeprefix("/api/v1").replace("{name:path}", "{name}")
+        short = path.removeprefix("/api/v1").replace(":path}", "}").replace(":webhook}", "}")
         last = short.rpartition("/")[2]
         assert short in PAGE or f"`/{last}`" in PAGE, path
 
@@ -48,6 +50,7 @@ def test_every_field_of_a_job_is_on_the_page():
     shapes += (wire.ScheduleRequest, wire.PreviewRequest)
     shapes += (wire.BulkRequest,)
     shapes += (SearchRequest,)
+    shapes += (wire.WebhookRequest,)
     for shape in shapes:
         for name in shape.__struct_encode_fields__:
             assert re.search(rf"\b{name}\b", PAGE), name

@@ -30,6 +30,7 @@ def test_every_command_has_its_own_tag():
     tags = [kind.__struct_config__.tag for kind in c.Command.__args__]
     assert len(set(tags)) == len(tags)
     assert all(tag > 0 for tag in tags)
+    assert set(range(1, 33)) <= set(tags)
 
 
 def test_absent_and_null_settings_stay_apart():

@@ -78,6 +78,8 @@ def test_every_option_is_read_from_the_environment(option: Option) -> None:
         ({"log-level": "loud"}, "one of"),
         ({"view": "sideways"}, "one of"),
         ({"data-dir": ""}, "empty"),
+        ({"webhook-allow": "everything"}, "networks"),
+        ({"webhook-allow": "10.0.0.1/8"}, "networks"),
     ],
 )
 def test_bad_value_is_refused_with_its_place(flags: dict[str, str], complaint: str) -> None:

@@ -29,6 +29,7 @@ FEATURES: Final = (
     "strict",
     "undo",
     "unique",
+    "webhooks",
     "why",
 )
 

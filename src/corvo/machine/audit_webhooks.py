@@ -1,0 +1,56 @@
+"""Invariants of webhooks: what is kept for one belongs to one that exists, and is counted."""
+
+from collections import Counter
+
+from corvo.keys import codec, space
+from corvo.keys.order import unpack_u64
+from corvo.machine.picture import Picture, pairs
+from corvo.model import limits
+
+_KIND = 3  # offset of the byte that tells webhook, progress and dead letter apart
+_ID = 4
+_ID_UNTIL = 20
+
+
+def webhooks(picture: Picture) -> list[str]:
+    """Each webhook has progress behind the machine's own, and as many dead letters as it says."""
+    found: list[str] = []
+    raw = picture.store.get(space.META)
+    meta = codec.decode_meta(raw) if raw is not None else None
+    names: dict[bytes, int] = {}
+    progresses: dict[bytes, int] = {}
+    letters: Counter[bytes] = Counter()
+    for key, value in pairs(picture.store, space.WEBHOOK):
+        owner = key[1:_KIND] + key[_ID:_ID_UNTIL]
+        match key[_KIND : _KIND + 1]:
+            case b"h":
+                webhook = codec.decode_webhook(value)
+                names[owner] = webhook.version
+                if key != space.webhook_key(webhook.ns, webhook.id):
+                    found.append(f"webhook {webhook.id.hex()} lies under another name")
+            case b"p":
+                progress = codec.decode_progress(value)
+                progresses[owner] = progress.letters
+                if meta is None or progress.seq > meta.seq or progress.index > meta.index:
+                    found.append(f"webhook {owner[2:].hex()} is ahead of the events")
+                if sorted(progress.done) != progress.done or (
+                    progress.done and progress.done[0] <= progress.seq
+                ):
+                    found.append(f"webhook {owner[2:].hex()} has done {progress.done}")
+            case _:
+                letters[owner] += 1
+                if codec.decode_dead_letter(value).seq != unpack_u64(key, len(key) - 8)[0]:
+                    found.append(f"a dead letter of webhook {owner[2:].hex()} is misfiled")
+    if sorted(names) != sorted(progresses):
+        found.append("webhooks and their progress do not match")
+    found += [
+        f"dead letters of an unknown webhook {owner[2:].hex()}"
+        for owner in letters
+        if owner not in names
+    ]
+    for owner, count in progresses.items():
+        if letters[owner] != count or count > limits.WEBHOOK_LETTERS_MAX:
+            found.append(
+                f"webhook {owner[2:].hex()} has {letters[owner]} dead letters, not {count}"
+            )
+    return found
