@@ -9,13 +9,25 @@ Batch calls of the API are several of these in one entry, except where atomicity
 from msgspec import Struct
 
 from corvo.model import limits
-from corvo.model.bulk import BulkTask
+from corvo.model.bulk_command import AbortBulk, FillBulk, StartBulk, StepBulk, UndoBulk
 from corvo.model.job import HOLD_NONE, BatchSpec, Spec
 from corvo.model.queue import Rate, SettingsPatch
-from corvo.model.schedule import ScheduleSpec
-
-ANY_STATE = -1  # `expected_state` of a command that does not care
-from corvo.model.webhook import DeadLetter
+from corvo.model.record_command import ImportRecords, SetEpoch
+from corvo.model.schedule_command import (
+    BackfillSchedule,
+    DeleteSchedule,
+    FireSchedule,
+    PauseSchedule,
+    ResumeSchedule,
+    RunSchedule,
+    SetSchedule,
+)
+from corvo.model.webhook_command import (
+    CreateWebhook,
+    DeleteWebhook,
+    RecordDeliveries,
+    ReplaceWebhook,
+)
 
 
 class Idempotency(Struct, frozen=True, array_like=True, gc=False):
@@ -302,180 +314,6 @@ class UpgradeMachine(Struct, frozen=True, array_like=True, gc=False, tag=32):
     version: int
 
 
-class SetEpoch(Struct, frozen=True, array_like=True, gc=False, tag=60):
-    """Name the history: sixteen random bytes, drawn by the server when a directory begins to live.
-
-    Cursors of the feed carry it, so that one from before a restore is told from one after it.
-    """
-
-    epoch: bytes
-    previous: bytes = bytes(16)  # what it replaces; anything else in force: refused
-
-
-class SetSchedule(Struct, frozen=True, array_like=True, gc=False, tag=40):
-    """Create a schedule, or replace what was asked for; how far it has come stays."""
-
-    ns: int
-    id: bytes
-    spec: ScheduleSpec
-    next_ms: int  # its first slot from now on; 0: paused, or there is none
-    is_new: bool = True
-    paused: bool | None = None  # None: as it is
-
-
-class DeleteSchedule(Struct, frozen=True, array_like=True, gc=False, tag=41):
-    """Forget a schedule; its jobs stay."""
-class CreateWebhook(Struct, frozen=True, array_like=True, gc=False, tag=50):
-    """Deliver the events that happen from now on to an endpoint."""
-
-    ns: int
-    id: bytes
-    url: str
-    events: tuple[str, ...]
-    queues: tuple[str, ...] = ()
-    secret: str = ""
-    is_enabled: bool = True
-    retry_limit: int = limits.WEBHOOK_RETRIES_DEFAULT
-    timeout_ms: int = limits.WEBHOOK_TIMEOUT_MS_DEFAULT
-
-
-class ReplaceWebhook(Struct, frozen=True, array_like=True, gc=False, tag=51):
-    """Change a webhook and end its suspension; enabled again, it starts from now."""
-
-    ns: int
-    id: bytes
-    url: str
-    events: tuple[str, ...]
-    queues: tuple[str, ...] = ()
-    secret: str | None = None  # None: keep the one it has, since no client can read it
-    is_enabled: bool = True
-    retry_limit: int = limits.WEBHOOK_RETRIES_DEFAULT
-    timeout_ms: int = limits.WEBHOOK_TIMEOUT_MS_DEFAULT
-
-
-class DeleteWebhook(Struct, frozen=True, array_like=True, gc=False, tag=52):
-    """Remove a webhook with its dead letters."""
-
-    ns: int
-    id: bytes
-
-
-class StartBulk(Struct, frozen=True, array_like=True, gc=False, tag=33):
-    """Open a bulk operation; with all of its jobs at once, or with the first of them.
-
-    Targets of 33 to 34 are two parallel strings: sixteen bytes of id, one byte of expected state.
-class RecordDeliveries(Struct, frozen=True, array_like=True, gc=False, tag=53):
-    """What the dispatcher has done for one webhook since its last report.
-
-    Void when the webhook is gone. The cursor counts only in the epoch the dispatcher worked in.
-    """
-
-    ns: int
-    id: bytes
-    task: BulkTask
-    ids: bytes = b""
-    states: bytes = b""
-    is_sealed: bool = False  # these are all: begin
-    filter: bytes = b""  # JSON text; kept so that a restart can go on finding jobs
-    unknown: int = 0  # names in the request that cannot be a job's
-    undo_ms: int = 0  # how long it can be undone; 0: not at all
-    cursor: bytes = b""  # by filter: where finding jobs goes on
-
-
-class FillBulk(Struct, frozen=True, array_like=True, gc=False, tag=34):
-    """Add a chunk of jobs to a bulk operation that has not begun; the last chunk seals it."""
-
-    ns: int
-    id: bytes
-    number: int  # of the chunk: one that is not the next is ignored
-    ids: bytes = b""
-    states: bytes = b""
-    is_sealed: bool = False
-    cursor: bytes = b""  # by filter: where finding jobs goes on
-
-
-class StepBulk(Struct, frozen=True, array_like=True, gc=False, tag=35):
-    """Go on with a bulk operation or with undoing it: one bounded step from its cursor."""
-
-    ns: int
-    id: bytes
-    limit: int = limits.BULK_STEP_JOBS
-    is_skipping: bool = False  # the first job made the machine fail: count it as an error
-
-
-class AbortBulk(Struct, frozen=True, array_like=True, gc=False, tag=36):
-    """Stop a bulk operation where it stands; what is done stays done."""
-
-    ns: int
-    id: bytes
-    error: str = ""  # why the server gave up; empty: somebody asked for it
-
-
-class UndoBulk(Struct, frozen=True, array_like=True, gc=False, tag=37):
-    """Begin to take back a finished bulk operation or the clearing of a queue."""
-
-    ns: int
-    id: bytes
-
-
-class PauseSchedule(Struct, frozen=True, array_like=True, gc=False, tag=42):
-    """Fire no slot until it is resumed."""
-
-    ns: int
-    id: bytes
-    reason: str = ""  # given when the server itself does it
-
-
-class ResumeSchedule(Struct, frozen=True, array_like=True, gc=False, tag=43):
-    """Go on with the slots from now on; those of the pause are not made up for."""
-
-    ns: int
-    id: bytes
-    revision: int  # the one `next_ms` was worked out for
-    next_ms: int
-
-
-class FireSchedule(Struct, frozen=True, array_like=True, gc=False, tag=44):
-    """Slots are due: make their jobs and go on to the slot after them."""
-
-    ns: int
-    id: bytes
-    revision: int
-    from_ms: int  # the slot the schedule stood at; elsewhere the command is void
-    slots: tuple[int, ...]  # ascending; between `from_ms` and the first one lie missed slots
-    next_ms: int  # the slot after all of them; 0: none
-
-
-class RunSchedule(Struct, frozen=True, array_like=True, gc=False, tag=45):
-    """Make a job of the schedule now, by hand."""
-
-    ns: int
-    id: bytes
-
-
-class BackfillSchedule(Struct, frozen=True, array_like=True, gc=False, tag=46):
-    """Make the jobs of past slots that have none."""
-
-    ns: int
-    id: bytes
-    slots: tuple[int, ...]
-    epoch: int
-    index: int
-    seq: int
-    done: list[int]
-    delivered: int = 0  # these three are what came on top
-    failed: int = 0
-    skipped: int = 0
-    failures: int = 0
-    rounds: int = 0
-    suspended_ms: int = 0
-    last_status: int = 0
-    last_error: str = ""
-    last_ms: int = 0
-    letters: tuple[DeadLetter, ...] = ()  # given up since the last report
-    revived: tuple[int, ...] = ()  # numbers of dead letters that were sent after all
-
-
 Command = (
     EnqueueJob
     | EnqueueBatch
@@ -510,6 +348,11 @@ Command = (
     | StepOperations
     | UpgradeMachine
     | SetEpoch
+    | StartBulk
+    | FillBulk
+    | StepBulk
+    | AbortBulk
+    | UndoBulk
     | SetSchedule
     | DeleteSchedule
     | PauseSchedule
@@ -517,15 +360,11 @@ Command = (
     | FireSchedule
     | RunSchedule
     | BackfillSchedule
-    | StartBulk
-    | FillBulk
-    | StepBulk
-    | AbortBulk
-    | UndoBulk
     | CreateWebhook
     | ReplaceWebhook
     | DeleteWebhook
     | RecordDeliveries
+    | ImportRecords
 )
 
 
