@@ -32,6 +32,7 @@ class Answer(Struct, frozen=True):
     body: bytes
     extra: bytes = b""
     index: int = 0  # 0: nothing was written; the answer carries the index the server has reached
+    kind: bytes = JSON_TYPE  # media type of the body
 
 
 class Call:
@@ -91,6 +92,7 @@ class Endpoint:
         if "GET" in operations:
             # The server sends the head of the answer only.
             self._operations["HEAD"] = operations["GET"]
+        self.methods = frozenset(operations)
         self._allowed = ", ".join(sorted(self._operations))
         self._index = index
 
@@ -171,7 +173,7 @@ def _content_type(scope: Scope) -> bytes:
 async def send_answer(send: Send, result: Answer, index: int) -> None:
     """Send an answer; `index` is what the server has reached."""
     headers = [
-        (b"content-type", JSON_TYPE),
+        (b"content-type", result.kind),
         (b"content-length", b"%d" % len(result.body)),
         (b"x-corvo-index", b"%d" % (result.index or index)),
     ]
