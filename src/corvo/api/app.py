@@ -19,6 +19,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from corvo.api.hot import HotRoutes
 from corvo.api.http.exchange import Handler, Route
 from corvo.api.http.slowlane import hot_routes
+from corvo.api.routes.admin import AdminRoutes
 from corvo.api.routes.docs import DocsRoutes
 from corvo.api.routes.jobs import JobRoutes
 from corvo.api.routes.limits import LimitRoutes
@@ -58,6 +59,7 @@ def build(
         QueueRoutes(engine).table(),
         LimitRoutes(engine).table(),
         ServerRoutes(engine, view_state).table(),
+        AdminRoutes(engine, context).table(),
         DocsRoutes().table(),
     )
 

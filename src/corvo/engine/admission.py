@@ -21,6 +21,7 @@ from corvo.model.command import (
     FailJob,
     FetchJobs,
     HeartbeatJob,
+    ImportRecords,
     ReleaseJob,
     SnoozeJob,
 )
@@ -38,7 +39,7 @@ RATE_WINDOW_S = 1.0
 
 OPEN, STARTING, DRAINING, CLOSED = range(4)
 
-_ADDING = (EnqueueJob, EnqueueBatch)
+_ADDING = (EnqueueJob, EnqueueBatch, ImportRecords)
 _ENDING = (AckJob, FailJob, HeartbeatJob, ReleaseJob, SnoozeJob)
 
 

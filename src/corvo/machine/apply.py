@@ -16,7 +16,17 @@ from typing import Any
 from msgspec import Struct
 
 from corvo.errors import CorvoError
-from corvo.machine import depends, dispatch, enqueue, operate, operations, queues, report, sweep
+from corvo.machine import (
+    depends,
+    dispatch,
+    enqueue,
+    importing,
+    operate,
+    operations,
+    queues,
+    report,
+    sweep,
+)
 from corvo.machine.kv import Store
 from corvo.machine.state import NO_EPOCH, State
 from corvo.model import command as cm
@@ -91,6 +101,7 @@ HANDLERS: dict[type, Callable[[State, Any], Outcome]] = {
     cm.StepOperations: operations.step_operations,
     cm.UpgradeMachine: upgrade_machine,
     cm.SetEpoch: set_epoch,
+    cm.ImportRecords: importing.import_records,
 }
 
 

@@ -11,6 +11,9 @@ from msgspec import Struct
 from corvo.model import limits
 from corvo.model.job import HOLD_NONE, BatchSpec, Spec
 from corvo.model.queue import Rate, SettingsPatch
+from corvo.model.record import BatchImport, JobImport, LimitImport, QueueImport
+
+ImportedRecord = QueueImport | LimitImport | JobImport | BatchImport
 
 
 class Idempotency(Struct, frozen=True, array_like=True, gc=False):
@@ -296,6 +299,13 @@ class SetEpoch(Struct, frozen=True, array_like=True, gc=False, tag=60):
     previous: bytes = bytes(16)  # what it replaces; anything else in force: refused
 
 
+class ImportRecords(Struct, frozen=True, array_like=True, gc=False, tag=61):
+    """Bring back what an export wrote; each record is taken or refused by itself."""
+
+    ns: int
+    records: list[ImportedRecord]
+
+
 Command = (
     EnqueueJob
     | EnqueueBatch
@@ -330,6 +340,7 @@ Command = (
     | StepOperations
     | UpgradeMachine
     | SetEpoch
+    | ImportRecords
 )
 
 

@@ -40,6 +40,10 @@ WEIGHTS_COUNT_MAX = 1_000
 ERRORS_KEPT_LAST = 50  # plus the first one
 QUEUES_MAX = 100_000  # every queue record lives in memory
 
+IMPORT_LINES_MAX = 5_000  # records of one import call
+IMPORT_RECORDS_MAX = 200  # records of one command; more would stall the loop
+EXPORT_PAGE = 256  # records read at a time while exporting
+
 # --- numbers --------------------------------------------------------------------------------
 TIERS = 3
 ATTEMPTS_MAX = 1_000

@@ -18,6 +18,7 @@ DEPENDENCY_NOT_FOUND = "DEPENDENCY_NOT_FOUND"
 VALIDATION_ERROR = "VALIDATION_ERROR"
 PAYLOAD_TOO_LARGE = "PAYLOAD_TOO_LARGE"
 TOO_MANY_QUEUES = "TOO_MANY_QUEUES"
+ALREADY_EXISTS = "ALREADY_EXISTS"
 INTERNAL_ERROR = "INTERNAL_ERROR"
 
 
@@ -131,6 +132,13 @@ class Swept(Struct, frozen=True, gc=False):
     more: bool = False
 
 
+class Imported(Struct, frozen=True, gc=False):
+    """How many records were taken, and which were refused by their position."""
+
+    taken: int
+    refused: list[tuple[int, Rejected]]
+
+
 Outcome = (
     Rejected
     | Enqueued
@@ -144,4 +152,5 @@ Outcome = (
     | QueueChanged
     | LimitChanged
     | Swept
+    | Imported
 )

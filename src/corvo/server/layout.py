@@ -3,6 +3,8 @@
 Format:  data/LOCK     held by the one process that has the directory open
          data/wal/     segments of the log
          data/store/   RocksDB
+         data/copies/  copies of the store while a backup runs; cleared at every start
+         data/restore.partial/   a restore that did not finish; the server refuses to start
 """
 
 from msgspec import Struct
@@ -24,3 +26,11 @@ class Layout(Struct, frozen=True):
     @property
     def store(self) -> str:
         return f"{self.directory}/store"
+
+    @property
+    def copies(self) -> str:
+        return f"{self.directory}/copies"
+
+    @property
+    def partial(self) -> str:
+        return f"{self.directory}/restore.partial"

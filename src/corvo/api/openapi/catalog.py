@@ -132,6 +132,10 @@ CATALOG: Final[tuple[Op, ...]] = (
     op("GET", f"{_V1}/workers", "List workers seen lately", "Server", list[shapes.Worker]),
     op("GET", f"{_V1}/cluster/status", "Where the log stands, and figures", "Server", shapes.ClusterStatus),
 
+    op("POST", f"{_V1}/admin/backup", "Everything as a tar archive, taken while the server runs", "Operating", Any, wire.Nothing, media="application/x-tar"),
+    op("GET", f"{_V1}/admin/export", "The namespace as lines of JSON", "Operating", str, media=JSONL),
+    op("POST", f"{_V1}/admin/import", "Bring back lines of an export", "Operating", shapes.ImportAnswer, str, takes_media=JSONL, refuses="NOT_SUPPORTED"),
+
     op("GET", "/openapi.json", "This document", "Description", shapes.OpenApi),
     op("GET", f"{_V1}/openapi.json", "This document", "Description", shapes.OpenApi),
     op("GET", "/docs", "This document as a page", "Description", str, media="text/html; charset=utf-8"),

@@ -434,13 +434,23 @@ class ClusterStatus(Struct, kw_only=True):
     machine_version: Count
 
 
+class ImportRefusal(Struct, kw_only=True):
+    """A record that was not taken, by the number of its line."""
+
+    line: Count
+    code: str
+    error: str
+    unique_job_id: str | UnsetType = UNSET
+
+
 class ImportAnswer(Struct, kw_only=True):
-    """How many records of each kind were taken."""
+    """How many records of each kind were taken, and which were not."""
 
     queues: Count
     limits: Count
-    batches: Count
     jobs: Count
+    batches: Count
+    refused: list[ImportRefusal]
     index: Count
 
 
