@@ -17,6 +17,7 @@ from corvo.storage.rocks import RocksStore
 from tests.support.server import Server, running
 
 JSONL = "application/x-ndjson"
+LINE_NAME, LINE_ID = "lines[2].name", "lines[2].id"
 
 
 def fill(server: Server) -> dict[str, str]:
@@ -220,7 +221,7 @@ def send(server: Server, body: bytes) -> Any:
 
 
 def test_an_import_brings_back_what_an_export_wrote():
-    """States, attempts, errors, documents byte for byte; a second import is refused line by line."""
+    """States, attempts, errors, documents byte for byte; a second import is refused by line."""
     with running("fast") as server, running("slow") as other:
         found = fill(server)
         body = server.request("GET", "/api/v1/admin/export").body
@@ -263,10 +264,10 @@ def test_an_active_job_comes_back_as_pending():
         (b"{", "PARSE_ERROR", "lines[2]"),
         (b'{"kind":"nothing"}', "VALIDATION_ERROR", "lines[2].kind"),
         (b'{"kind":"header","format":99}', "VALIDATION_ERROR", "lines[2].format"),
-        (b'{"kind":"queue","name":"a b","created_at":"2026-01-01T00:00:00Z"}', None, "lines[2].name"),
+        (b'{"kind":"queue","name":"a b","created_at":"2026-01-01T00:00:00Z"}', None, LINE_NAME),
         (b'{"kind":"limit","name":"x"}', None, "lines[2].max"),
         (b'{"kind":"job","id":"x"}', None, "lines[2].queue"),
-        (b'{"kind":"batch","id":"x","total":1,"succeeded":0,"failed":0,"cancelled":0}', None, "lines[2].id"),
+        (b'{"kind":"batch","id":"x","total":1,"succeeded":0,"failed":0,"cancelled":0}', None, LINE_ID),
         (b"\xff", "PARSE_ERROR", "lines[2]"),
     ],
 )  # fmt: skip
