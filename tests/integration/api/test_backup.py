@@ -17,6 +17,7 @@ from corvo.storage.rocks import RocksStore
 from tests.support.server import Server, running
 
 JSONL = "application/x-ndjson"
+COUNTS = b'"total":1,"succeeded":0,"failed":0,"cancelled":0}'
 LINE_NAME, LINE_ID = "lines[2].name", "lines[2].id"
 
 
@@ -267,7 +268,7 @@ def test_an_active_job_comes_back_as_pending():
         (b'{"kind":"queue","name":"a b","created_at":"2026-01-01T00:00:00Z"}', None, LINE_NAME),
         (b'{"kind":"limit","name":"x"}', None, "lines[2].max"),
         (b'{"kind":"job","id":"x"}', None, "lines[2].queue"),
-        (b'{"kind":"batch","id":"x","total":1,"succeeded":0,"failed":0,"cancelled":0}', None, LINE_ID),
+        (b'{"kind":"batch","id":"x",' + COUNTS, None, LINE_ID),
         (b"\xff", "PARSE_ERROR", "lines[2]"),
     ],
 )  # fmt: skip

@@ -103,7 +103,7 @@ def server() -> Iterator[Server]:
 
 
 @pytest.fixture(scope="module")
-def described(server: Server) -> Iterator[dict[str, Any]]:
+def described(server: Server) -> dict[str, Any]:
     """The operations of the document by method and path, for a server that has something."""
     ids = [server.enqueue("mail") for _ in range(6)]
     ids.append(server.enqueue("video", hold=True))
@@ -113,7 +113,7 @@ def described(server: Server) -> Iterator[dict[str, Any]]:
     reply = server.post("/enqueue/batch", {"jobs": [{"queue": "mail"}], "batch": {}})
     schema = schemathesis.openapi.from_dict(narrowed(ids, [reply.json["batch_id"]]))
     found = [result.ok() for result in schema.get_all_operations()]
-    yield {f"{each.method.upper()} {each.path}": each for each in found}
+    return {f"{each.method.upper()} {each.path}": each for each in found}
 
 
 @pytest.mark.parametrize("name", OPERATIONS)
