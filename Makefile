@@ -11,7 +11,7 @@ WORKERS ?= 2
 TESTS ?= tests
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test check fix bench scenarios soak clean
+.PHONY: help setup run test check fix bench scenarios soak openapi clean
 
 help: ## list the targets
 	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)$$/  make \1|\2/' | column -t -s '|' 2>/dev/null \
@@ -63,6 +63,9 @@ scenarios: setup ## replay the text conversations (ARGS=--rewrite to accept what
 
 soak: setup ## let the judges of the machine search for as long as they like
 	CORVO_PROFILE=long $(BIN)/python -m pytest -n $(WORKERS) --timeout 0 tests/model $(ARGS)
+
+openapi: setup ## rewrite spec/openapi.json from the wire types and the catalog of routes
+	$(BIN)/python -m corvo.api.openapi > spec/openapi.json
 
 clean: ## remove the environment, caches and build results; ./data stays
 	rm -rf $(VENV) build dist .pytest_cache .ruff_cache .hypothesis .import_linter_cache

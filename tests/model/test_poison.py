@@ -26,7 +26,9 @@ from corvo.machine.audit import audit
 from corvo.model import bulk as bk
 from corvo.model import command as c
 from corvo.model import event as e
+from corvo.model import job as j
 from corvo.model import outcome as o
+from corvo.model.record import JobImport, QueueImport
 from tests.factories import make_other_id
 from tests.model.harness import Pair
 from tests.model.histories import Writer
@@ -89,6 +91,9 @@ def with_kind(writer: Writer, kind: type[Any]) -> c.Command:
         return c.SetEpoch(b"\x07" * 16)
     if kind in WEBHOOK_KINDS:
         return draw_webhook_command(writer.chance, kind)
+    if kind is c.ImportRecords:
+        job = JobImport(writer.spec(), writer.queue(), j.PENDING, 2, 1, 3)
+        return c.ImportRecords(0, [QueueImport("imported", 1), job])
     if kind is c.ClearQueue or kind is c.DeleteQueue:
         return kind(0, writer.queue(), make_other_id(10**6 + writer.others))
     if kind is c.StartBulk:

@@ -8,17 +8,20 @@ Handler exceptions are not caught here: the transport answers them 500 INTERNAL_
 id and hands them to its `report`, the same way in both lanes.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
+from starlette.routing import Route as StarletteRoute
 from starlette.routing import Router
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from corvo.api.hot import HotRoutes
 from corvo.api.http.exchange import Handler, Route
 from corvo.api.http.slowlane import hot_routes
+from corvo.api.routes.admin import AdminRoutes
 from corvo.api.routes.bulk import BulkRoutes, progress_route
+from corvo.api.routes.docs import DocsRoutes
 from corvo.api.routes.jobs import JobRoutes
 from corvo.api.routes.limits import LimitRoutes
 from corvo.api.routes.queues import QueueRoutes
@@ -47,6 +50,7 @@ class Surface(Struct, frozen=True):
 
     hot: Mapping[str, Route]
     application: ASGIApp
+    operations: frozenset[tuple[str, str]]  # method and pattern of everything the router serves
 
 
 def build(
@@ -74,6 +78,8 @@ def build(
         ServerRoutes(engine, view).table(),
         ViewRoutes(view).table(),
         WebhookRoutes(engine, context, webhooks or Dispatcher(engine)).table(),
+        AdminRoutes(engine, context).table(),
+        DocsRoutes().table(),
     )
 
     def index() -> int:
@@ -84,7 +90,16 @@ def build(
     for table in tables:
         routes += starlette_routes(table, index)
     router = Router(routes, redirect_slashes=False, default=_no_route)
-    return Surface(hot, Application(router, index))
+    return Surface(hot, Application(router, index), operations_of(routes))
+
+
+def operations_of(routes: Iterable[StarletteRoute]) -> frozenset[tuple[str, str]]:
+    """Method and pattern of everything these routes serve; HEAD goes without saying."""
+    found: set[tuple[str, str]] = set()
+    for route in routes:
+        methods = getattr(route.endpoint, "methods", None) or route.methods or ()
+        found |= {(method, route.path) for method in methods if method != "HEAD"}
+    return frozenset(found)
 
 
 def hot_table(handlers: HotRoutes) -> dict[str, Route]:

@@ -114,7 +114,7 @@ class Reader(Generic[Shape]):
                 body.decode()
             return decoder.decode(body or b"{}")
         except ValidationError as error:
-            raise _invalid(str(error)) from error
+            raise invalid(str(error)) from error
         except (DecodeError, UnicodeDecodeError) as error:
             raise diagnosis.explain(body, error) from error
         except RecursionError as error:
@@ -126,7 +126,8 @@ def is_strict(query: bytes) -> bool:
     return query == _TRUE[0] or any(part in _TRUE for part in query.split(b"&"))
 
 
-def _invalid(message: str) -> RequestError:
+def invalid(message: str) -> RequestError:
+    """Make a refusal of the decoder's message; the path in it becomes the field."""
     path = ""
     for pattern in (_PATH, _KEY_PATH):
         found = pattern.search(message)

@@ -79,6 +79,11 @@ CODES: Final[dict[str, Code]] = {
     "DEPENDENCY_NOT_FOUND": Code(
         409, "A job named in depends_on does not exist.", "Enqueue the parent first."
     ),
+    "ALREADY_EXISTS": Code(
+        409,
+        "Something with this id or name exists already.",
+        "An import never touches what exists; delete it first, or leave the record out.",
+    ),
     "TOO_MANY_QUEUES": Code(
         409,
         "The server has as many queues as it can hold.",

@@ -4,7 +4,8 @@ One `Endpoint` serves all methods of a path, so that another method is answered 
 that names all of them, and the first path that matches is the one that answers.
 """
 
-from collections.abc import Awaitable, Callable, Mapping
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from typing import Any, TypeVar
 from urllib.parse import parse_qsl
 
@@ -22,6 +23,7 @@ from corvo.model import limits
 from corvo.model.outcome import Rejected
 from corvo.model.principal import Principal
 
+LINES_TYPE = b"application/x-ndjson"
 Shape = TypeVar("Shape", bound=Struct)
 
 
@@ -32,6 +34,22 @@ class Answer(Struct, frozen=True):
     body: bytes
     extra: bytes = b""
     index: int = 0  # 0: nothing was written; the answer carries the index the server has reached
+    kind: bytes = JSON_TYPE  # media type of the body
+
+
+async def _nothing() -> None:
+    return None
+
+
+class Stream(Struct, frozen=True):
+    """An answer that is sent piece by piece; `on_end` is awaited however it ended, maybe twice."""
+
+    chunks: AsyncIterator[bytes]
+    kind: bytes
+    extra: bytes = b""
+    size: int = -1  # -1: not known before it is sent
+    index: int = 0
+    on_end: Callable[[], Awaitable[None]] = _nothing
 
 
 class Call:
@@ -88,8 +106,17 @@ class Call:
         return reader.read(self.body, self._scope["query_string"])
 
 
-Operation = Callable[[Call], Awaitable[Answer]]
+Operation = Callable[[Call], Awaitable[Answer | Stream]]
 Table = Mapping[str, Mapping[str, Operation]]
+
+
+Method = TypeVar("Method", bound=Callable[..., Any])
+
+
+def takes_lines(method: Method) -> Method:
+    """Mark an operation whose body is lines of JSON, not one document."""
+    method.media = LINES_TYPE  # pyright: ignore[reportFunctionMemberAccess]
+    return method
 
 
 def answer(members: Any, status: int = 200) -> Answer:
@@ -130,6 +157,7 @@ class Endpoint:
         if "GET" in operations:
             # The server sends the head of the answer only.
             self._operations["HEAD"] = operations["GET"]
+        self.methods = frozenset(operations)
         self._allowed = ", ".join(sorted(self._operations))
         self._index = index
 
@@ -139,14 +167,17 @@ class Endpoint:
         if operation is None:
             raise HTTPException(405, headers={"Allow": self._allowed})
         try:
-            is_raw = operation in self._raw
-            body = await _receive_body(scope, receive, is_raw=is_raw)
+            media = None if operation in self._raw else getattr(operation, "media", JSON_TYPE)
+            body = await _receive_body(scope, receive, media)
             if body is None:
                 return
             result = await operation(Call(scope, body))
         except CorvoError as error:
             result = Answer(*errors.of_error(error))
-        await send_answer(send, result, self._index())
+        if isinstance(result, Stream):
+            await send_stream(receive, send, result, self._index())
+        else:
+            await send_answer(send, result, self._index())
 
 
 class Application:
@@ -183,7 +214,7 @@ def starlette_routes(table: Table, index: Callable[[], int]) -> list[Route]:
     return [Route(path, Endpoint(operations, index)) for path, operations in table.items()]
 
 
-async def _receive_body(scope: Scope, receive: Receive, *, is_raw: bool) -> bytes | None:
+async def _receive_body(scope: Scope, receive: Receive, media: bytes | None) -> bytes | None:
     """Read a whole body; None when the client left. The transport bounds it before we do."""
     body = bytearray()
     while True:
@@ -196,9 +227,20 @@ async def _receive_body(scope: Scope, receive: Receive, *, is_raw: bool) -> byte
             raise RequestError(text, code="PAYLOAD_TOO_LARGE", status=413)
         if not message.get("more_body", False):
             break
-    if body and not is_raw and not is_json(_content_type(scope)):
-        raise RequestError("the body must be JSON", code="UNSUPPORTED_MEDIA_TYPE", status=415)
+    if body and media is not None and not _is_media(_content_type(scope), media):
+        raise RequestError(
+            "the body must be JSON" if media == JSON_TYPE else "the body must be lines of JSON",
+            code="UNSUPPORTED_MEDIA_TYPE",
+            status=415,
+            hint=f"send Content-Type: {media.decode()}",
+        )
     return bytes(body)
+
+
+def _is_media(sent: bytes, media: bytes) -> bool:
+    if media == JSON_TYPE:
+        return is_json(sent)
+    return sent.partition(b";")[0].strip().lower() == media
 
 
 def _content_type(scope: Scope) -> bytes:
@@ -208,16 +250,51 @@ def _content_type(scope: Scope) -> bytes:
     return b""
 
 
+def _lines_of(extra: bytes) -> list[tuple[bytes, bytes]]:
+    parts = (line.partition(b": ") for line in extra.split(b"\r\n"))
+    return [(name, value) for name, colon, value in parts if colon]
+
+
 async def send_answer(send: Send, result: Answer, index: int) -> None:
     """Send an answer; `index` is what the server has reached."""
     headers = [
-        (b"content-type", JSON_TYPE),
+        (b"content-type", result.kind),
         (b"content-length", b"%d" % len(result.body)),
         (b"x-corvo-index", b"%d" % (result.index or index)),
     ]
-    for line in result.extra.split(b"\r\n"):
-        name, colon, value = line.partition(b": ")
-        if colon:
-            headers.append((name, value))
+    headers += _lines_of(result.extra)
     await send({"type": "http.response.start", "status": result.status, "headers": headers})
     await send({"type": "http.response.body", "body": result.body})
+
+
+async def send_stream(receive: Receive, send: Send, result: Stream, index: int) -> None:
+    """Send an answer piece by piece, and stop when the client has left."""
+    # The task ends below, with this request; a crash of it is seen here.
+    leaving = asyncio.ensure_future(_wait_disconnect(receive))  # noqa: TID251
+    try:
+        headers = [
+            (b"content-type", result.kind),
+            (b"x-corvo-index", b"%d" % (result.index or index)),
+        ]
+        if result.size >= 0:
+            headers.append((b"content-length", b"%d" % result.size))
+        headers += _lines_of(result.extra)
+        await send({"type": "http.response.start", "status": 200, "headers": headers})
+        held = b""
+        async for chunk in result.chunks:
+            if leaving.done():
+                return
+            if held:
+                await send({"type": "http.response.body", "body": held, "more_body": True})
+            held = chunk
+        # The last piece waits: a client that has read all of it finds everything given back.
+        await result.on_end()
+        await send({"type": "http.response.body", "body": held})
+    finally:
+        leaving.cancel()
+        await result.on_end()
+
+
+async def _wait_disconnect(receive: Receive) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass

@@ -262,15 +262,15 @@ def chain_of(
             hint="set priority, retries, tags and limits on the job itself",
         )
     steps = tuple(
-        _step_of(step, f"chain.steps[{position}]", retry, most_bytes)
+        step_of(step, f"chain.steps[{position}]", retry, most_bytes)
         for position, step in enumerate(fields.steps)
     )
     on_failure, on_exit = fields.on_failure, fields.on_exit
     return Chain(
         identifier,
         steps,
-        None if on_failure is None else _step_of(on_failure, "chain.on_failure", retry, most_bytes),
-        None if on_exit is None else _step_of(on_exit, "chain.on_exit", retry, most_bytes),
+        None if on_failure is None else step_of(on_failure, "chain.on_failure", retry, most_bytes),
+        None if on_exit is None else step_of(on_exit, "chain.on_exit", retry, most_bytes),
     )
 
 
@@ -291,7 +291,8 @@ def _first_payload(job: wire.JobFields, payload: bytes) -> bytes:
     return first
 
 
-def _step_of(step: wire.StepFields, path: str, inherited: RetryPolicy, most_bytes: int) -> Step:
+def step_of(step: wire.StepFields, path: str, inherited: RetryPolicy, most_bytes: int) -> Step:
+    """Make one step of a chain; what is absent stays open, to be inherited."""
     try:
         retry = retry_of(step, inherited)
         return Step(

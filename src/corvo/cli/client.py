@@ -1,7 +1,7 @@
 """A small private HTTP client: one kept-alive connection, JSON both ways, coded errors."""
 
 import http.client
-from typing import Any, cast
+from typing import IO, Any, cast
 from urllib.parse import quote, urlencode, urlsplit
 
 import msgspec
@@ -10,6 +10,7 @@ from corvo.cli.failure import CallError, UnreachableError
 
 DEFAULT_URL = "http://127.0.0.1:8080"
 API = "/api/v1"
+DOWNLOAD_BYTES = 256 * 1024
 TIMEOUT_SECONDS = 70  # a long poll lasts at most sixty
 
 
@@ -43,11 +44,16 @@ class Client:
         *,
         query: dict[str, str] | None = None,
         headers: dict[str, str] | None = None,
+        content_type: str = "application/json",
     ) -> Answer:
-        """Send one request; an error answer is raised as CallError."""
+        """Send one request; an error answer is raised as CallError. Bytes are sent as they are."""
         target = self._prefix + path + (f"?{urlencode(query)}" if query else "")
-        encoded = None if body is None else msgspec.json.encode(body)
-        answer = self._exchange(method, target, encoded, headers or {})
+        encoded = body
+        if body is not None and not isinstance(body, bytes):
+            encoded = msgspec.json.encode(body)
+        assert encoded is None or isinstance(encoded, bytes)
+        named = {} if body is None else {"content-type": content_type}
+        answer = self._exchange(method, target, encoded, named | (headers or {}))
         if answer.status >= 400:
             raise _error_of(answer)
         return answer
@@ -58,19 +64,37 @@ class Client:
     def _exchange(
         self, method: str, target: str, body: bytes | None, headers: dict[str, str]
     ) -> Answer:
-        sent = {"content-type": "application/json", **headers} if body is not None else headers
         try:
-            self._connection.request(method, target, body, sent)
+            self._connection.request(method, target, body, headers)
             response = self._connection.getresponse()
             content = response.read()
         except (OSError, http.client.HTTPException) as error:
-            self._connection.close()
-            raise UnreachableError(
-                f"no answer from {self.url}: {error or type(error).__name__}",
-                hint="start one with: corvo server, or name another with --url or CORVO_URL",
-            ) from error
+            raise self._unreachable(error) from error
         index = response.headers.get("x-corvo-index", "0")
         return Answer(response.status, _decode(content), int(index) if index.isdigit() else 0)
+
+    def download(self, method: str, path: str, file: IO[bytes]) -> None:
+        """Send one request and write the answer into a file, piece by piece."""
+        try:
+            self._connection.request(method, self._prefix + path)
+            response = self._connection.getresponse()
+            if response.status >= 400:
+                raise _error_of(Answer(response.status, _decode(response.read())))
+            while chunk := response.read(DOWNLOAD_BYTES):
+                file.write(chunk)
+            if response.length:
+                raise http.client.IncompleteRead(b"", response.length)
+        except http.client.HTTPException as error:
+            raise self._unreachable(error) from error
+        except ConnectionError as error:
+            raise self._unreachable(error) from error
+
+    def _unreachable(self, error: Exception) -> UnreachableError:
+        self._connection.close()
+        return UnreachableError(
+            f"no answer from {self.url}: {error or type(error).__name__}",
+            hint="start one with: corvo server, or name another with --url or CORVO_URL",
+        )
 
 
 def segment(text: str) -> str:

@@ -30,6 +30,10 @@ COMMANDS: dict[str, str] = {
     "destroy": "queues",
     "schedules": "schedules",
     "bench": "bench",
+    "backup": "backup",
+    "restore": "backup",
+    "export": "backup",
+    "import": "backup",
     "fsck": "offline",
     "wal": "offline",
 }
@@ -45,7 +49,9 @@ class LazyGroup(click.Group):
         module = COMMANDS.get(cmd_name)
         if module is None:
             return None
-        return getattr(import_module(f"corvo.cli.{module}"), cmd_name)
+        # A command may be named like a word of the language.
+        found = import_module(f"corvo.cli.{module}")
+        return getattr(found, cmd_name, None) or getattr(found, f"{cmd_name}_")
 
 
 @click.group(

@@ -22,6 +22,7 @@ from corvo.model.command import (
     FailJob,
     FetchJobs,
     HeartbeatJob,
+    ImportRecords,
     ReleaseJob,
     RunSchedule,
     SetSchedule,
@@ -41,7 +42,14 @@ RATE_WINDOW_S = 1.0
 
 OPEN, STARTING, DRAINING, CLOSED = range(4)
 
-_ADDING = (EnqueueJob, EnqueueBatch, BackfillSchedule, RunSchedule, SetSchedule)
+_ADDING = (
+    EnqueueJob,
+    EnqueueBatch,
+    BackfillSchedule,
+    RunSchedule,
+    SetSchedule,
+    ImportRecords,
+)
 _ENDING = (AckJob, FailJob, HeartbeatJob, ReleaseJob, SnoozeJob)
 
 

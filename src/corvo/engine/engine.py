@@ -15,6 +15,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from corvo.engine.admission import CLOSED, DRAINING, OPEN, Admission, Bounds
+from corvo.engine.backup import Backups, Copy
 from corvo.engine.batch import Batch, Pipeline, Reply
 from corvo.engine.desk import OnFetched, Ticket
 from corvo.engine.feed import Feed
@@ -54,6 +55,7 @@ class Options(Struct, frozen=True, kw_only=True):
     events_keep_count: int = limits.EVENTS_COUNT_DEFAULT
     disk_reserve_bytes: int = 0
     group: int = 0
+    copies_directory: str = ""  # where backups are prepared; empty: a temporary directory
 
 
 class Hooks(Struct, frozen=True, kw_only=True):
@@ -140,6 +142,9 @@ class Engine:
             disk_reserve_bytes=options.disk_reserve_bytes,
             free_bytes=free_bytes,
         )
+        self._backups = Backups(
+            store=store, snapshot=self._upkeep.snapshot, directory=options.copies_directory
+        )
 
     # --- life ---------------------------------------------------------------------------------
 
@@ -200,6 +205,7 @@ class Engine:
         self._admission.enter(CLOSED)
         await self._pipeline.wait_idle()
         await self._tasks.stop()
+        self._backups.stop()
         self._upkeep.stop()
         try:
             self._log.close()
@@ -427,6 +433,10 @@ class Engine:
     async def snapshot(self, directory: str) -> int:
         """Write a consistent copy of the store into a directory that does not exist."""
         return await self._upkeep.snapshot(directory)
+
+    async def copy(self) -> Copy:
+        """Take a copy of the store as it stands, for a backup or an export; close it after use."""
+        return await self._backups.take()
 
     def status(self) -> dict[str, Any]:
         """Figures for `/cluster/status`."""

@@ -21,6 +21,7 @@ from corvo.machine import (
     depends,
     dispatch,
     enqueue,
+    importing,
     operate,
     operations,
     queues,
@@ -119,6 +120,7 @@ HANDLERS: dict[type, Callable[[State, Any], Outcome]] = {
     cm.ReplaceWebhook: webhooks.replace_webhook,
     cm.DeleteWebhook: webhooks.delete_webhook,
     cm.RecordDeliveries: webhooks.record_deliveries,
+    cm.ImportRecords: importing.import_records,
 }
 
 

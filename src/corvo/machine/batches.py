@@ -63,7 +63,7 @@ def member_ended(state: State, job: Job, batch_id: bytes, ended: int) -> None:
     assert batch is not None
     assert batch.pending > 0, "a member of a batch that is not open"
     batch.pending -= 1
-    _count(batch, ended, 1)
+    count(batch, ended)
     if not batch.pending:
         _finish(state, batch)
     _save(state, batch)
@@ -80,7 +80,8 @@ def note_of(state: State, job: Job) -> dict[str, object] | None:
     return {"batch_id": ids.render_id(ids.BATCH, batch_id)} if batch_id is not None else None
 
 
-def _count(batch: Batch, ended: int, by: int) -> None:
+def count(batch: Batch, ended: int, by: int = 1) -> None:
+    """Count an ending, or take one back."""
     if ended == jb.COMPLETED:
         batch.succeeded += by
     elif ended == jb.DEAD:
@@ -98,7 +99,7 @@ def rejoin(state: State, job: Job, batch_id: bytes) -> None:
     if batch is None or batch.finished_ms:
         return
     batch.pending += 1
-    _count(batch, job.state, -1)
+    count(batch, job.state, -1)
     job.flags |= jb.FLAG_MEMBER
     _save(state, batch)
 
@@ -109,7 +110,14 @@ def readmit(state: State, ns: int, batch_id: bytes) -> None:
     assert batch is not None
     assert batch.pending > 0, "a member comes back to a batch that is not open"
     batch.pending += 1
-    _count(batch, jb.CANCELLED, -1)
+    count(batch, jb.CANCELLED, -1)
+    _save(state, batch)
+
+
+def restore(state: State, batch: Batch) -> None:
+    """Keep an imported batch; when all its members ended meanwhile, it ends here."""
+    if not batch.pending and not batch.finished_ms:
+        _finish(state, batch)
     _save(state, batch)
 
 

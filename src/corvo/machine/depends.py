@@ -7,7 +7,7 @@ into the settling command becomes an operation that later commands go on with.
 from corvo.keys import codec, space
 from corvo.keys.order import successor
 from corvo.machine import places, settle
-from corvo.machine.state import State, is_doomed
+from corvo.machine.state import Queue, State, is_doomed
 from corvo.model import event as ev
 from corvo.model import ids, limits
 from corvo.model import job as jb
@@ -61,14 +61,23 @@ def _resolve(state: State, ns: int, child_id: bytes, *, succeeded: bool) -> None
     state.dirty[child.id] = child
     if is_doomed(queue, child):
         return  # it stays where it is until the operation that removes it comes by
-    policy = jb.DEPENDENCY_RUN if succeeded else state.spec(child).on_dependency_failure
-    if policy == jb.DEPENDENCY_FAIL:
-        settle.settle(state, queue, child, jb.DEAD, reason="dependency_failed")
-    elif policy == jb.DEPENDENCY_HOLD and child.state != jb.HELD:
-        places.leave(state, queue, child)
-        child.rare.hold_reason = "dependency_failed"
-        places.enter_held(state, queue, child)
-        state.emit(ev.HELD, child, queue.record.name, {"reason": "dependency_failed"})
-    elif not child.rare.waiting and child.state == jb.PENDING:
+    if not succeeded and fail_child(state, queue, child):
+        return
+    if not child.rare.waiting and child.state == jb.PENDING:
         places.enter_ready_from_waiting(state, queue, child)
         state.emit(ev.UNBLOCKED, child, queue.record.name)
+
+
+def fail_child(state: State, queue: Queue, child: Job) -> bool:
+    """A parent failed: end or hold the child as it asked; False when it wants to run anyway."""
+    policy = state.spec(child).on_dependency_failure
+    if policy == jb.DEPENDENCY_FAIL:
+        settle.settle(state, queue, child, jb.DEAD, reason="dependency_failed")
+        return True
+    if policy == jb.DEPENDENCY_HOLD and child.state != jb.HELD:
+        places.leave(state, queue, child)
+        places.rare(child).hold_reason = "dependency_failed"
+        places.enter_held(state, queue, child)
+        state.emit(ev.HELD, child, queue.record.name, {"reason": "dependency_failed"})
+        return True
+    return False

@@ -3,7 +3,7 @@
 from hashlib import blake2b
 
 from corvo.keys.order import pack_u32
-from corvo.machine import bulk, dispatch, extract, read, schedules, sweep, webhooks, why
+from corvo.machine import bulk, dispatch, export, extract, read, schedules, sweep, webhooks, why
 from corvo.machine.apply import Applied, Applier
 from corvo.machine.kv import Reader, Store
 from corvo.machine.sweep import SweepPolicy
@@ -13,6 +13,7 @@ from corvo.model.copied import JobCopy
 from corvo.model.event import EventBlock
 from corvo.model.outcome import Outcome
 from corvo.model.queue import Gate, Limit, QueueRecord
+from corvo.model.record import BatchImport, JobImport, LimitImport, QueueImport
 from corvo.model.view import BatchView, JobView, QueueView, ScheduleView, WhyView
 from corvo.model.webhook import DeadLetter, WebhookView
 
@@ -102,6 +103,29 @@ class Machine:
     def next_schedule_ms(self, now_ms: int) -> int:
         """Earliest instant at which `due_schedules` may find one; 0: none known."""
         return schedules.next_schedule_ms(self._state, now_ms)
+
+    # --- export: of a copy at rest, never of the machine that runs ----------------------------
+
+    def export_queues(self, ns: int) -> list[QueueImport]:
+        """All queues of a namespace as records."""
+        return export.queues(self._state, ns)
+
+    def export_limits(self, ns: int, after: str, limit: int) -> list[LimitImport]:
+        """Named limits that follow a name, as records."""
+        return export.limits(self._state, ns, after, limit)
+
+    def export_jobs(
+        self, ns: int, after: bytes, limit: int, *, is_waiting: bool
+    ) -> tuple[list[JobImport], list[tuple[bytes, bytes]], bytes]:
+        """Jobs that follow an id, as records; open memberships in batches; where to go on."""
+        return export.jobs(self._state, ns, after, limit, is_waiting=is_waiting)
+
+    def export_batches(
+        self, ns: int, after: bytes, limit: int, members: dict[bytes, list[bytes]]
+    ) -> list[BatchImport]:
+        """Batches that follow an id, as records."""
+        found = export.batches(self._state, ns, after, limit)
+        return [export.batch_record(batch, members.get(batch.id, [])) for batch in found]
 
     # --- reads --------------------------------------------------------------------------------
 

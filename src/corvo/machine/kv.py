@@ -38,6 +38,10 @@ class Store(Reader, Protocol):
         """Write a consistent copy of the store into a directory that does not exist yet."""
         ...
 
+    def open_copy(self, directory: str) -> "Store":
+        """Open a copy that `checkpoint` wrote, for reading. Blocking."""
+        ...
+
     def compact(self, start: bytes, until: bytes) -> None:
         """Drop what deletions left behind in a range. Blocking; may be called from a thread."""
         ...

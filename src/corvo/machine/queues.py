@@ -39,7 +39,8 @@ def _note(state: State, kind: int, queue: Queue, data: dict[str, object] | None 
     state.events.append(Event(kind, b"", queue.record.name, 0, data, queue.record.ns))
 
 
-def _open(state: State, ns: int, name: str) -> Queue | Rejected:
+def open_queue(state: State, ns: int, name: str) -> Queue | Rejected:
+    """Return a queue, creating it unless there are too many."""
     if (ns, name) not in state.names and len(state.names) >= limits.QUEUES_MAX:
         return Rejected(outcome.TOO_MANY_QUEUES, f"there are already {limits.QUEUES_MAX} queues")
     return state.open_queue(ns, name)
@@ -47,7 +48,7 @@ def _open(state: State, ns: int, name: str) -> Queue | Rejected:
 
 def pause_queue(state: State, command: PauseQueue) -> QueueChanged | Rejected:
     """Stop handing out jobs."""
-    queue = _open(state, command.ns, command.queue)
+    queue = open_queue(state, command.ns, command.queue)
     if isinstance(queue, Rejected):
         return queue
     record = queue.record
@@ -59,7 +60,7 @@ def pause_queue(state: State, command: PauseQueue) -> QueueChanged | Rejected:
 
 def resume_queue(state: State, command: ResumeQueue) -> QueueChanged | Rejected:
     """Hand out jobs again."""
-    queue = _open(state, command.ns, command.queue)
+    queue = open_queue(state, command.ns, command.queue)
     if isinstance(queue, Rejected):
         return queue
     record = queue.record
@@ -134,7 +135,7 @@ def delete_queue(state: State, command: DeleteQueue) -> QueueChanged | Rejected:
 
 def configure_queue(state: State, command: ConfigureQueue) -> QueueChanged | Rejected:
     """Change settings; absent fields stay, null removes."""
-    queue = _open(state, command.ns, command.queue)
+    queue = open_queue(state, command.ns, command.queue)
     if isinstance(queue, Rejected):
         return queue
     record = queue.record

@@ -71,6 +71,17 @@ def acquire(state: State, queue: Queue, job: Job, unique: jb.Unique) -> None:
     _write(state, queue, job, unique.key, lock)
 
 
+def restore(state: State, queue: Queue, job: Job, lock: UniqueLock, *, is_settled: bool) -> None:
+    """Give an imported job the lock it owned, with the end it had."""
+    assert job.queue_id == queue.record.id
+    unique = state.spec(job).unique
+    assert unique is not None
+    _write(state, queue, job, unique.key, lock)
+    if is_settled:
+        rest = pack_u32(queue.record.id) + unique.key.encode()
+        state.add_deadline(lock.expires_ms, space.DEADLINE_UNIQUE, job.ns, rest)
+
+
 def _write(state: State, queue: Queue, job: Job, key: str, lock: UniqueLock) -> None:
     record = queue.record
     old = _load(state, queue, key)

@@ -29,6 +29,8 @@ from corvo.model.webhook_command import (
     ReplaceWebhook,
 )
 
+ANY_STATE = -1  # `expected_state` of a command that does not care
+
 
 class Idempotency(Struct, frozen=True, array_like=True, gc=False):
     """A client's key and the fingerprint of what it asked with it."""

@@ -73,6 +73,10 @@ SCHEDULE_LIST_MAX = 1_000
 CRON_BYTES_MAX = 256
 QUEUES_MAX = 100_000  # every queue record lives in memory
 
+IMPORT_LINES_MAX = 5_000  # records of one import call
+IMPORT_RECORDS_MAX = 200  # records of one command; more would stall the loop
+EXPORT_PAGE = 256  # records read at a time while exporting
+
 # --- numbers --------------------------------------------------------------------------------
 TIERS = 3
 ATTEMPTS_MAX = 1_000

@@ -23,6 +23,7 @@ TOO_MANY_SCHEDULES = "TOO_MANY_SCHEDULES"
 NAME_TAKEN = "NAME_TAKEN"
 STATE_CHANGED = "STATE_CHANGED"
 TOO_MANY_WEBHOOKS = "TOO_MANY_WEBHOOKS"
+ALREADY_EXISTS = "ALREADY_EXISTS"
 INTERNAL_ERROR = "INTERNAL_ERROR"
 
 
@@ -157,6 +158,13 @@ class BulkChanged(Struct, frozen=True, gc=False):
     bulk: Bulk
 
 
+class Imported(Struct, frozen=True, gc=False):
+    """How many records were taken, and which were refused by their position."""
+
+    taken: int
+    refused: list[tuple[int, Rejected]]
+
+
 Outcome = (
     Rejected
     | Enqueued
@@ -173,4 +181,5 @@ Outcome = (
     | WebhookChanged
     | Swept
     | BulkChanged
+    | Imported
 )

@@ -2,6 +2,10 @@
 
 from msgspec import Struct
 
+from corvo.model.record import BatchImport, JobImport, LimitImport, QueueImport
+
+ImportedRecord = QueueImport | LimitImport | JobImport | BatchImport
+
 
 class SetEpoch(Struct, frozen=True, array_like=True, gc=False, tag=60):
     """Name the history: sixteen random bytes, drawn by the server when a directory begins to live.

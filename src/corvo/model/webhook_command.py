@@ -2,6 +2,7 @@
 
 from msgspec import Struct
 
+from corvo.model import limits
 from corvo.model.webhook import DeadLetter
 
 

@@ -8,7 +8,6 @@ virtual time.
 
 import asyncio
 from collections.abc import Callable
-from hashlib import blake2b
 from pathlib import Path
 
 import structlog
@@ -19,6 +18,7 @@ from corvo.api.http import listener
 from corvo.api.http.listener import Listener
 from corvo.engine import Engine, Options
 from corvo.engine.admission import Bounds
+from corvo.engine.backup import clear_leftovers
 from corvo.engine.collector import settle_collector
 from corvo.engine.engine import Hooks
 from corvo.errors import StorageError
@@ -30,7 +30,9 @@ from corvo.runtime.tasks import Supervisor
 from corvo.runtime.telemetry import logger
 from corvo.scheduler import BulkRunner, Ticker
 from corvo.server.config import Config
+from corvo.server.identity import cluster_id, node_id
 from corvo.server.layout import Layout
+from corvo.server.restore import refuse_unfinished_restore
 from corvo.server.supervise import ViewKeeper
 from corvo.storage.memory import MemoryStore
 from corvo.storage.rocks import RocksStore
@@ -146,12 +148,14 @@ def _open_files(config: Config, fatal: Fatal) -> Ground:
             hint="name another with --data-dir",
         ) from error
     try:
+        refuse_unfinished_restore(layout)
+        clear_leftovers(layout.copies)
         log = LocalLog.open(
             disk,
             layout.wal,
             policy=FsyncPolicy.parse(config.fsync),
-            cluster_id=_cluster_id(config.cluster_name),
-            node_id=_node_id(config.node_id),
+            cluster_id=cluster_id(config.cluster_name),
+            node_id=node_id(config.node_id),
             syncer=make_sync(asyncio.get_running_loop(), layout.wal),
             on_failure=fatal,
         )
@@ -168,21 +172,10 @@ def _open_memory(config: Config) -> Ground:
         EPHEMERAL_DIRECTORY,
         segment_bytes=EPHEMERAL_SEGMENT_BYTES,
         policy=FsyncPolicy.off(),
-        cluster_id=_cluster_id(config.cluster_name),
-        node_id=_node_id(config.node_id),
+        cluster_id=cluster_id(config.cluster_name),
+        node_id=node_id(config.node_id),
     )
     return Ground(log, MemoryStore(), lambda: None, None)
-
-
-def _cluster_id(name: str) -> bytes:
-    """Format: the log keeps sixteen bytes; a name of any length becomes that."""
-    return blake2b(name.encode(), digest_size=16, person=b"corvo.cluster").digest()
-
-
-def _node_id(name: str) -> int:
-    """Format: the log keeps a number of 63 bits."""
-    digest = blake2b(name.encode(), digest_size=8, person=b"corvo.node").digest()
-    return int.from_bytes(digest, "big") >> 1
 
 
 def _options(config: Config) -> Options:
@@ -196,6 +189,7 @@ def _options(config: Config) -> Options:
         events_keep_ms=config.events_retention,
         events_keep_count=config.events_max,
         disk_reserve_bytes=0 if config.ephemeral else config.disk_reserve,
+        copies_directory="" if config.ephemeral else Layout(config.data_dir).copies,
     )
 
 

@@ -134,6 +134,10 @@ class MemoryStore:
         except msgspec.DecodeError as failure:
             corrupt(f"the copy in {directory} cannot be read: {failure}")
 
+    def open_copy(self, directory: str) -> "MemoryStore":
+        """Open a copy that `checkpoint` wrote."""
+        return MemoryStore.load(directory)
+
     def compact(self, start: bytes, until: bytes) -> None:
         """Nothing to do: memory keeps no tombstones."""
         self._check_open()

@@ -30,6 +30,7 @@ MIB = 1 << 20
 MEMTABLE_BYTES = 32 * MIB
 MEMTABLES_COUNT = 4
 CACHE_BYTES = 64 * MIB
+COPY_CACHE_BYTES = 8 * MIB  # a copy is read from front to back
 
 _CURRENT = "CURRENT"
 
@@ -251,6 +252,10 @@ class RocksStore:
             Checkpoint(self._database).create_checkpoint(directory)
         except Exception as failure:
             raise _translated(f"cannot copy the store to {directory}", failure) from failure
+
+    def open_copy(self, directory: str) -> "RocksStore":
+        """Open a copy that `checkpoint` wrote, for reading. Blocks."""
+        return RocksStore(directory, is_read_only=True, cache_bytes=COPY_CACHE_BYTES)
 
     def compact(self, start: bytes, until: bytes) -> None:
         """Drop the tombstones of a range from disk. Blocks."""
