@@ -70,7 +70,7 @@ def complete_plain(state: State, queue: Queue, job: Job) -> None:
     state.dirty[job_id] = job
     if not queue.is_dirty:
         state.touch(queue)
-    state.events.append(Event(ev.COMPLETED, job_id, record.name, job.attempt))
+    state.events.append(Event(ev.COMPLETED, job_id, record.name, job.attempt, ns=job.ns))
 
 
 def conclude(
