@@ -138,6 +138,8 @@ class SideView:
 
     def open(self) -> None:
         """Start, or start again on what is there."""
+        if hasattr(self, "joined"):
+            self.joined.close()
         self.joined = Joined(self.engine)
         self.desk = IdleDesk()
         self.follower = Follower(

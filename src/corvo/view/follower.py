@@ -74,16 +74,20 @@ class Follower:
 
     def run(self) -> None:
         """Follow until the core is gone, which ends this with `ClosedError`."""
-        reason = self._take_up()
-        while True:
-            if reason:
-                self._rebuild(reason)
-            try:
-                reason = self._follow()
-            except schema.DAMAGED as error:
-                reason = f"the file is damaged: {error}"
-            if reason.startswith("the file is damaged"):
-                self._discard()
+        try:
+            reason = self._take_up()
+            while True:
+                if reason:
+                    self._rebuild(reason)
+                try:
+                    reason = self._follow()
+                except schema.DAMAGED as error:
+                    reason = f"the file is damaged: {error}"
+                if reason.startswith("the file is damaged"):
+                    self._discard()
+        finally:
+            if self._file is not None:
+                self._file.connection.close()
 
     # --- files ----------------------------------------------------------------------------------
 
@@ -105,6 +109,7 @@ class Follower:
         if not reason:
             reason = self._greet()
         if reason:
+            self._report("the view begins anew", {"reason": reason})
             self._discard()
             return self._begin() if reason.startswith("the file") else reason
         assert self._file is not None
@@ -128,7 +133,11 @@ class Follower:
 
     def _open(self, path: Path) -> str:
         connection = schema.open_writer(path)
-        found = cursor.load(connection)
+        try:
+            found = cursor.load(connection)
+        except schema.DAMAGED:
+            connection.close()
+            raise
         if found is None:
             connection.close()
             schema.remove(path)

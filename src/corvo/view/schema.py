@@ -27,6 +27,15 @@ def open_writer(path: Path) -> apsw.Connection:
     """Open or create the file for the one process that writes."""
     connection = apsw.Connection(str(path))
     connection.set_busy_timeout(BUSY_MS)
+    try:
+        _prepare_writer(connection)
+    except apsw.Error:
+        connection.close()
+        raise
+    return connection
+
+
+def _prepare_writer(connection: apsw.Connection) -> None:
     run(connection, "PRAGMA journal_mode = WAL")
     # The log is the truth; after a power cut an older state of the view is taken up again. NORMAL
     # keeps the file whole and syncs at checkpoints only.
@@ -34,7 +43,6 @@ def open_writer(path: Path) -> apsw.Connection:
     run(connection, f"PRAGMA cache_size = -{CACHE_KIB}")
     run(connection, "PRAGMA temp_store = MEMORY")
     run(connection, f"PRAGMA wal_autocheckpoint = {CHECKPOINT_PAGES}")
-    return connection
 
 
 def open_reader(path: Path) -> apsw.Connection:

@@ -24,7 +24,7 @@ EVERYTHING = 10**6
 
 
 @pytest.fixture(autouse=True)
-def _fast(monkeypatch: pytest.MonkeyPatch):
+def _fast(monkeypatch: pytest.MonkeyPatch) -> None:
     hasten(monkeypatch)
 
 
@@ -119,7 +119,7 @@ def test_following_and_building_anew_end_in_the_same_tables(
     view.close()
 
 
-@pytest.mark.parametrize("seed", (7, 8, 9))
+@pytest.mark.parametrize("seed", [7, 8, 9])
 def test_stopping_and_starting_in_between_changes_nothing(seed: int, tmp_path: Path):
     """A view that was closed at any moment goes on from its cursor, without building anew."""
     engine = BareEngine(MemoryStore())
