@@ -92,17 +92,21 @@ class _View:
 
     def ask(self, name: str, target: float | None, query: str, values: dict[str, Any]) -> None:
         """Time a query; the answer must be whole."""
-        took: list[float] = []
+        took: list[tuple[float, float]] = []
         body = b""
         for _ in range(1 if self._scale.is_quick else RUNS):
-            started = time.perf_counter()
+            started, busy = time.perf_counter(), time.thread_time()
             body = answers.QUERIES[query](self._connection, values)
-            took.append((time.perf_counter() - started) * 1_000)
+            busy = (time.thread_time() - busy) * 1_000
+            took.append(((time.perf_counter() - started) * 1_000, busy))
         answer = msgspec.json.decode(body)
         check(not answer.get("partial"), f"{name}: the answer is only a part")
         bound = None if self._scale.is_quick else target
         text = f"{name}, {self._count:,} jobs"
-        self.figures.append(Figure(text, min(took), "ms", bound, is_ceiling=True))
+        wall, _ = min(took)
+        # On a machine with neighbours the time of the processor says more than that of the clock.
+        note = f"{min(busy for _, busy in took):.1f} ms of processor"
+        self.figures.append(Figure(text, wall, "ms", bound, is_ceiling=True, note=note))
 
 
 def build(path: Path, count: int) -> apsw.Connection:
