@@ -364,7 +364,8 @@ def expire(state: State, ns: int, bulk_id: bytes) -> None:
         if bulk.undo_until_ms > state.now_ms:
             return
         # Nobody looks for them once the record says that there are none.
-        state.clear_prefix(space.TOMBSTONE + bulk.id)
+        prefix = space.TOMBSTONE + bulk.id
+        state.clear_range(prefix, successor(prefix))
         bulk.tombstones = 0
         bulk.undo_until_ms = 0
         save_bulk(state, bulk)

@@ -126,7 +126,7 @@ def _finish_removal(state: State, operation: Operation) -> None:
         space.token_waiter_prefix(ns, number),
     ):
         # Nobody reads these ranges any more: their space is gone.
-        state.clear_prefix(prefix)
+        state.clear_range(prefix, successor(prefix))
     if operation.kind == DELETE:
         queue = state.queues[operation.queue_id]
         # What this very entry settled is not in a retention block yet.

@@ -247,18 +247,17 @@ class State:
         else:
             writes[key] = None
 
+    def clear_range(self, start: bytes, until: bytes) -> None:
+        """Remove every key of a range, also those put by this entry; later puts stay."""
+        for key in [key for key in self.writes if start <= key < until]:
+            del self.writes[key]
+        self.cleared.append((start, until))
+
     def expose_records(self) -> None:
         """Make edited lanes, groups and gates visible to a scan of their keys."""
         for key, record in self.dirty_records.items():
             self.writes[key] = codec.encode(record)
         self.dirty_records.clear()
-
-    def clear_prefix(self, prefix: bytes) -> None:
-        """Remove all keys with a prefix; the caller knows that nobody reads them any more."""
-        # Safety: a batch removes ranges first, so what this entry put there must not follow.
-        for key in [key for key in self.writes if key.startswith(prefix)]:
-            del self.writes[key]
-        self.cleared.append((prefix, successor(prefix)))
 
     # --- records ----------------------------------------------------------------------------
 

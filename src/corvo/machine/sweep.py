@@ -255,7 +255,7 @@ def trim_events(state: State, command: TrimEvents) -> Swept:
         floor_seq = block.first_seq + len(block.events)
     count = floor_seq - state.event_floor_seq
     if floor != state.event_floor:
-        state.cleared.append((start, space.event_key(floor)))
+        state.clear_range(start, space.event_key(floor))
         state.event_floor, state.event_floor_seq = floor, floor_seq
     return Swept(count, more=len(found) == 1_000 and count > 0)
 
