@@ -15,12 +15,14 @@ import msgspec
 
 from corvo.api.app import build
 from corvo.api.http import Limits, Listener, start
+from corvo.api.live.hub import Hub
 from corvo.engine import Engine, Options
 from corvo.engine.engine import Hooks
 from corvo.machine.audit import audit
 from corvo.machine.kv import Store
 from corvo.replication import FsyncPolicy, LocalLog, MemoryDisk
 from corvo.runtime.clock import Clock, SystemClock, VirtualClock
+from corvo.runtime.tasks import Supervisor
 from corvo.scheduler.ticker import Ticker
 from corvo.storage.memory import MemoryStore
 from tests.support.rig import HeldSync
@@ -58,8 +60,12 @@ class Server:
         clock: Clock | None = None,
         options: Options | None = None,
         segment_bytes: int = 1 << 20,
+        heartbeat_ms: int = 15_000,
     ) -> None:
         self.lane = lane
+        self.heartbeat_ms = heartbeat_ms
+        self.live: Hub
+        self.tasks = Supervisor()
         self.clock = clock if clock is not None else VirtualClock(START_MS)
         self.options = options
         self.segment_bytes = segment_bytes
@@ -104,7 +110,9 @@ class Server:
         )
         self.engine.start()
         self.ticker = Ticker(self.engine)
-        surface = build(self.engine)
+        surface = build(self.engine, heartbeat_ms=self.heartbeat_ms)
+        self.live = surface.live
+        self.tasks.start("live", surface.live.run())
         self.listener = await start(
             "127.0.0.1",
             0,
@@ -128,6 +136,8 @@ class Server:
 
     async def _stop(self) -> None:
         await self.listener.close()
+        await self.tasks.stop()
+        assert self.tasks.failure is None
         await self.engine.close()
 
     def run(self, work: Callable[[], Awaitable[Result]]) -> Result:

@@ -18,8 +18,10 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from corvo.api.hot import HotRoutes
 from corvo.api.http.exchange import Handler, Route
 from corvo.api.http.slowlane import hot_routes
+from corvo.api.live.hub import HEARTBEAT_MS, Hub
 from corvo.api.routes.jobs import JobRoutes
 from corvo.api.routes.limits import LimitRoutes
+from corvo.api.routes.live import LiveRoutes, Timeline, waiting_routes
 from corvo.api.routes.queues import QueueRoutes
 from corvo.api.routes.server import ServerRoutes
 from corvo.api.routing import Application, Table, starlette_routes
@@ -35,10 +37,14 @@ _PREFIX = "/api/v1"
 
 
 class Surface(Struct, frozen=True):
-    """What a listener needs: the hot routes by pattern, and the application for everything."""
+    """What a listener needs: the hot routes by pattern, and the application for everything.
+
+    The hub must be run beside it (`live.run()`), or streams and waits see nothing.
+    """
 
     hot: Mapping[str, Route]
     application: ASGIApp
+    live: Hub
 
 
 def build(
@@ -46,11 +52,16 @@ def build(
     *,
     payload_bytes_max: int = limits.PAYLOAD_BYTES_MAX,
     view_state: Callable[[], str] = lambda: "off",
+    timeline: Timeline | None = None,
+    heartbeat_ms: int = HEARTBEAT_MS,
 ) -> Surface:
     """Build the API of an engine."""
+    hub = Hub(engine, heartbeat_ms=heartbeat_ms)
+    live = LiveRoutes(engine, hub, timeline)
     hot = hot_table(HotRoutes(engine, payload_bytes_max))
     context = Context(engine.new_id, payload_bytes_max)
     tables: tuple[Table, ...] = (
+        live.table(),
         JobRoutes(engine, context).table(),
         QueueRoutes(engine).table(),
         LimitRoutes(engine).table(),
@@ -60,11 +71,11 @@ def build(
     def index() -> int:
         return engine.index
 
-    routes = hot_routes(hot)
+    routes = hot_routes(hot) + waiting_routes(live, index)
     for table in tables:
         routes += starlette_routes(table, index)
     router = Router(routes, redirect_slashes=False, default=_no_route)
-    return Surface(hot, Application(router, index))
+    return Surface(hot, Application(router, index), hub)
 
 
 def hot_table(handlers: HotRoutes) -> dict[str, Route]:

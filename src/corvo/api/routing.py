@@ -54,6 +54,13 @@ class Call:
         text = self._scope["query_string"].decode("latin-1")
         return dict(parse_qsl(text, keep_blank_values=True)).get(name)
 
+    def header(self, name: bytes) -> str | None:
+        """The first value of the header with this lower-case name."""
+        for sent_name, value in self._scope["headers"]:
+            if sent_name == name:
+                return value.decode("latin-1")
+        return None
+
     def read(self, reader: Reader[Shape]) -> Shape:
         """Decode the body. Raises `RequestError`."""
         return reader.read(self.body, self._scope["query_string"])

@@ -63,6 +63,13 @@ class Hooks(Struct, frozen=True, kw_only=True):
     fault: Callable[[int, int, str], None]
 
 
+class Watcher(Struct, frozen=True):
+    """Somebody who follows the feed. Both calls must be short and must not fail."""
+
+    on_events: Callable[[], None]  # the feed has grown; called once per entry
+    on_drain: Callable[[], None]  # whoever waits must be sent home; may be called again
+
+
 class Engine:
     """Submit, fetch, read, feed, status."""
 
@@ -97,6 +104,7 @@ class Engine:
         self.read = Reads(machine, clock)
         self.new_id = IdSource(clock, group=options.group).new_id
         self.workers = WorkerRegistry(clock)
+        self._watchers: list[Watcher] = []
         self._admission = Admission(options.bounds)
         self._feed = Feed(machine.index, machine.events)
         self._pipeline = Pipeline(
@@ -175,6 +183,8 @@ class Engine:
         if self._admission.phase == OPEN:
             self._admission.enter(DRAINING)
         self._room.close()
+        for watcher in self._watchers:
+            watcher.on_drain()
         await self._pipeline.wait_idle()
 
     async def close(self) -> None:
@@ -296,6 +306,8 @@ class Engine:
     def _on_applied(self, batch: Batch, applied: Applied) -> None:
         if applied.events is not None:
             self._feed.append(batch.index, applied.events)
+            for watcher in self._watchers:
+                watcher.on_events()
         for fault in applied.faults:
             self._hooks.fault(batch.index, fault.ordinal, fault.trace)
         now_s = self._clock.monotonic()
@@ -341,6 +353,33 @@ class Engine:
     def feed(self, after_index: int, max_bytes: int) -> list[tuple[int, EventBlock]]:
         """Return events that follow an index, oldest first, about as many bytes as asked."""
         return self._feed.read(after_index, max_bytes)
+
+    def watch(self, watcher: Watcher) -> None:
+        """Tell somebody whenever the feed grows, and when the server drains."""
+        self._watchers.append(watcher)
+
+    @property
+    def seq(self) -> int:
+        """The sequence number of the last event; 0 before the first."""
+        return self._machine.seq
+
+    @property
+    def oldest_seq(self) -> int:
+        """The first sequence number that is kept; the next one to come when none is."""
+        found = self._machine.events(self.event_floor - 1, 1)
+        return found[0][1].first_seq if found else self._machine.seq + 1
+
+    @property
+    def recent_index(self) -> int:
+        """The index after which every event is in memory."""
+        return self._feed.floor
+
+    def locate(self, seq: int) -> int:
+        """Return the index from which `feed` goes on with the event after a sequence number.
+
+        The first block may begin with events up to `seq`, which the caller passes over.
+        """
+        return self._feed.locate(seq, self.event_floor)
 
     def waiting(self, ns: int, queue: str) -> int:
         """How many parked fetches listen to a queue."""

@@ -81,3 +81,14 @@ ENTRY_BYTES_MAX = 256 * 1024
 PENDING_MAX_DEFAULT = 16_384
 FETCH_INFLIGHT_MAX_DEFAULT = 64
 PARKED_MAX_DEFAULT = 20_000
+
+# --- live reading -----------------------------------------------------------------------------
+STREAMS_MAX = 10_000  # event streams open at once; further ones get 429
+FILTER_VALUES_MAX = 64  # queues, jobs or types one stream may name
+WAITERS_MAX = 20_000  # calls of /jobs/{id}/wait under way at once; further ones get 429
+WAIT_TIMEOUT_MS_DEFAULT = 30_000
+WAIT_TIMEOUT_MS_MAX = 60_000
+STREAM_RING_EVENTS_MAX = 65_536  # how far a stream may fall behind before it is dropped
+EVENTS_PAGE_MAX = 1_000
+EVENTS_PAGE_DEFAULT = 100
+METRIC_QUEUES_MAX = 1_000  # queues with metrics of their own; the others share the label "*"

@@ -93,9 +93,11 @@ async def build(config: Config, fatal: Fatal) -> Server:
     )
     _report_recovery(engine, telemetry)
     settle_collector()
-    edge = await _listen(config, engine, telemetry)
+    surface = app.build(engine, payload_bytes_max=config.max_payload_size)
+    edge = await _listen(config, engine, surface, telemetry)
     engine.start()
     tasks = Supervisor()
+    tasks.start("live", surface.live.run())
     tasks.start("ticker", Ticker(engine).run())
     return Server(engine, edge, tasks, ground.unlock)
 
@@ -192,9 +194,11 @@ def _report_recovery(engine: Engine, telemetry: structlog.typing.FilteringBoundL
 
 
 async def _listen(
-    config: Config, engine: Engine, telemetry: structlog.typing.FilteringBoundLogger
+    config: Config,
+    engine: Engine,
+    surface: app.Surface,
+    telemetry: structlog.typing.FilteringBoundLogger,
 ) -> Listener:
-    surface = app.build(engine, payload_bytes_max=config.max_payload_size)
     host, port = config.address
 
     def report(error: BaseException, request_id: str) -> None:
