@@ -9,6 +9,7 @@ milliseconds, and thousands of them take a fifth of the loop at most, however mu
 import asyncio
 from bisect import bisect_right
 from collections import deque
+from time import monotonic
 from typing import Final
 
 from corvo.api.live.batch import Batch
@@ -34,6 +35,7 @@ FULL_RETRY_MS: Final = 5_000
 
 DRAINING: Final = "draining"
 SLOW: Final = "slow"
+GONE: Final = "gone"
 
 
 class Hub:
@@ -48,7 +50,6 @@ class Hub:
         ring_events_max: int = limits.STREAM_RING_EVENTS_MAX,
     ) -> None:
         self._engine = engine
-        self._monotonic = engine.clock.monotonic
         self._heartbeat_s = heartbeat_ms / 1000
         self._streams_max = streams_max
         self._ring_events_max = ring_events_max
@@ -81,9 +82,9 @@ class Hub:
             except TimeoutError:
                 pass
             self._wake.clear()
-            began_s = self._monotonic()
+            began_s = monotonic()
             woken_count = self._read_on()
-            now_s = self._monotonic()
+            now_s = monotonic()
             if now_s - self._beaten_s >= look_s:
                 self._beat(now_s)
             busy_s = now_s - began_s + woken_count * WRITE_S
@@ -127,12 +128,12 @@ class Hub:
         that resume together do not take the loop from those who write.
         """
         async with self._reading:
-            began_s = self._monotonic()
+            began_s = monotonic()
             until = self.position
             found = self._engine.feed(after_index, CATCH_UP_BYTES)
             blocks = [block for index, block in found if index <= until]
             reached = found[len(blocks) - 1][0] if blocks else until
-            await asyncio.sleep(min(REST_S, (self._monotonic() - began_s) * REST_SHARE))
+            await asyncio.sleep(min(REST_S, (monotonic() - began_s) * REST_SHARE))
             return blocks, reached
 
     @property
@@ -181,12 +182,17 @@ class Hub:
 
     def rest(self, stream: Stream) -> None:
         """A stream has everything; it is woken when there is more for it."""
-        self._idle[stream] = self._monotonic()
+        self._idle[stream] = monotonic()
 
     def wake(self, stream: Stream) -> None:
         """Let a stream go on."""
         self._idle.pop(stream, None)
         stream.wake()
+
+    def leave(self, stream: Stream) -> None:
+        """The client of a stream is gone."""
+        stream.reason = stream.reason or GONE
+        self.wake(stream)
 
     def _beat(self, now_s: float) -> None:
         self._beaten_s = now_s

@@ -12,7 +12,7 @@ from corvo.api import errors, views
 from corvo.api.live.batch import event_members
 from corvo.api.live.figures import COLUMNS
 from corvo.api.live.filters import parse_filter
-from corvo.api.live.hub import Hub
+from corvo.api.live.hub import GONE, Hub
 from corvo.api.routing import Answer, Call, Table, answer, not_found, send_answer
 from corvo.api.values import check_name, parse_duration, render_instant
 from corvo.errors import CorvoError, RequestError
@@ -64,16 +64,15 @@ class LiveRoutes:
         # The header is what a client sends that was cut off; it knows more than the address.
         text = call.header(b"last-event-id") or call.query("last_event_id")
         stream = self._hub.open(wanted, _parse_seq(text, "last_event_id"))
-        leaving = _watch(receive, on_gone=lambda: self._hub.wake(stream))
+        leaving = _watch(receive, on_gone=lambda: self._hub.leave(stream))
         try:
             await _send_stream_head(send, self._engine.index)
             await _send_piece(send, stream.opening())
             while pieces := await stream.next():
                 for piece in pieces:
                     await _send_piece(send, piece)
-                if leaving.done():
-                    return
-            await send({"type": "http.response.body", "body": stream.closing()})
+            if stream.reason != GONE:
+                await send({"type": "http.response.body", "body": stream.closing()})
         finally:
             self._hub.close(stream)
             leaving.cancel()
