@@ -52,6 +52,9 @@ class Bare(asyncio.Protocol):
     def on_url(self, url: bytes) -> None:
         self._url = url
 
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """Take a header: without them no server can tell a body's type or when to close."""
+
     def on_body(self, body: bytes) -> None:
         self._body += body
 

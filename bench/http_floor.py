@@ -87,6 +87,9 @@ class BareProtocol(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         self.parser.feed_data(data)
 
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """Take a header: without them no server can tell a body's type or when to close."""
+
     def on_body(self, body: bytes) -> None:
         self.body = body
 

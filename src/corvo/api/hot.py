@@ -72,6 +72,7 @@ class HotRoutes:
         self._engine = engine
         self._payload_bytes_max = payload_bytes_max
         self._context = translate.Context(engine.new_id, payload_bytes_max)
+        self._plain = translate.PlainReader(self._context)
 
     def index(self) -> int:
         """Last applied index: what answers that wrote nothing carry."""
@@ -81,12 +82,15 @@ class HotRoutes:
     def enqueue(self, exchange: "Exchange") -> None:
         """`POST /enqueue`."""
         body = exchange.body
-        request = _ENQUEUE.read(body, exchange.query)
-        idempotency = translate.idempotency_of(
-            exchange.header(b"idempotency-key"), request.idempotency_key, body
-        )
+        key = exchange.header(b"idempotency-key")
         ns = principal_of(exchange).ns
-        command = translate.enqueue(request, ns, self._context, idempotency)
+        command = None
+        if key is None and not exchange.query:
+            command = self._plain.read(body, ns)
+        if command is None:
+            request = _ENQUEUE.read(body, exchange.query)
+            idempotency = translate.idempotency_of(key, request.idempotency_key, body)
+            command = translate.enqueue(request, ns, self._context, idempotency)
         self._engine.submit(command, partial(_answer_enqueue, exchange))
 
     @_refusing

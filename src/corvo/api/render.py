@@ -4,6 +4,7 @@ The answers of the hot routes are put together from bytes: identifiers and names
 (their alphabet has no quote), documents are JSON already. Everything else goes through the encoder.
 """
 
+from functools import lru_cache
 from typing import Any, Final
 
 from msgspec import Raw
@@ -39,8 +40,9 @@ def raw(document: bytes | None) -> Raw | None:
     return None if document is None else Raw(document)
 
 
+@lru_cache(maxsize=4)
 def index_header(index: int) -> bytes:
-    """Header line that tells how far the log was when the answer was made."""
+    """Header line that tells how far the log was; all answers of one entry share it."""
     return b"x-corvo-index: %d\r\n" % index
 
 

@@ -8,17 +8,21 @@ from collections.abc import Callable
 from hashlib import blake2b
 from typing import Final
 
-from msgspec import Raw, Struct
+from msgspec import DecodeError, Raw, Struct
+from msgspec.json import Decoder
 
 from corvo.api import wire
 from corvo.api.decode import under
 from corvo.api.values import (
+    SHALLOW_BYTES,
     check_document,
     check_id,
     check_name,
     check_note,
     check_tags,
     check_text,
+    is_known_name,
+    is_too_deep,
     maybe_document,
     parse_duration,
     parse_instant,
@@ -50,6 +54,8 @@ BACKOFFS: Final = {name: number for number, name in enumerate(BACKOFF_NAMES)}
 UNIQUE_MODES: Final = {name: number for number, name in enumerate(UNIQUE_MODE_NAMES)}
 DEPENDENCY_POLICIES: Final = {name: number for number, name in enumerate(DEPENDENCY_POLICY_NAMES)}
 HOLD_ACTIONS: Final = {name: number for number, name in enumerate(HOLD_ACTION_NAMES)}
+PLAIN_LUCK_MAX: Final = 64
+PLAIN_PAUSE: Final = 1_000  # calls that go the ordinary way before it is tried again
 _NULL: Final = b"null"
 _OBJECT: Final = b"{}"
 
@@ -66,6 +72,49 @@ def enqueue(
 ) -> EnqueueJob:
     """Make the command of `POST /enqueue`."""
     return EnqueueJob(spec_of(request, ns, context, context.new_id()), idempotency)
+
+
+class PlainReader:
+    """Reads enqueues that name a queue and a payload and nothing else, without asking for more.
+
+    Cost: saves a third of what the edge spends on such a call. A call it does not fit costs one
+    refused decoding more; when most do not fit, it stops trying for a while.
+    """
+
+    __slots__ = ("_context", "_decode", "_luck", "_pause")
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        self._decode = Decoder(wire.PlainEnqueue).decode
+        self._luck = PLAIN_LUCK_MAX
+        self._pause = 0
+
+    def read(self, body: bytes, ns: int) -> EnqueueJob | None:
+        """Make the command of a plain enqueue; None when the ordinary way must decide."""
+        if self._pause:
+            self._pause -= 1
+            return None
+        try:
+            request = self._decode(body)
+        except (DecodeError, UnicodeDecodeError, RecursionError):
+            self._luck -= 2
+            if self._luck <= 0:
+                self._luck, self._pause = PLAIN_LUCK_MAX // 4, PLAIN_PAUSE
+            return None
+        queue = request.queue
+        payload = bytes(request.payload)
+        context = self._context
+        # Whatever is not obviously right is decided, and explained, by the ordinary way.
+        if (
+            len(payload) > context.payload_bytes_max
+            or (len(payload) > SHALLOW_BYTES and is_too_deep(payload))
+            or not body.isascii()
+            or not is_known_name(queue)
+        ):
+            return None
+        if self._luck < PLAIN_LUCK_MAX:
+            self._luck += 1
+        return EnqueueJob(Spec(context.new_id(), ns, queue, payload))
 
 
 def enqueue_batch(

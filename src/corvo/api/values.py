@@ -39,7 +39,7 @@ _STRING: Final = re.compile(rb'"(?:[^"\\]|\\.)*"', re.DOTALL)
 _NOT_BRACKETS: Final = bytes(code for code in range(256) if code not in b"[]{}")
 _BRACKET_STEP: Final = {ord("["): 1, ord("{"): 1, ord("]"): -1, ord("}"): -1}
 # A document of fewer bytes cannot open more brackets than the limit allows and close them again.
-_SHALLOW_BYTES: Final = 2 * limits.JSON_DEPTH_MAX + 1
+SHALLOW_BYTES: Final = 2 * limits.JSON_DEPTH_MAX + 1
 
 # Cost: names repeat, and looking one up here is a tenth of matching the pattern. Bounded: when full
 # it starts again, so that a client inventing names cannot make it grow.
@@ -133,6 +133,11 @@ def check_name(name: str, field: str) -> str:
     return name
 
 
+def is_known_name(name: str) -> bool:
+    """Say whether `check_name` accepted this name before."""
+    return name in _known_names
+
+
 def check_text(text: str, field: str, most_bytes: int) -> str:
     """Accept one line of text: not empty, bounded, without control characters."""
     if not text:
@@ -190,7 +195,7 @@ def check_document(raw: Raw, field: str, most_bytes: int = limits.PAYLOAD_BYTES_
             field=field,
             hint="store large data elsewhere and send a reference to it",
         )
-    if len(document) > _SHALLOW_BYTES and is_too_deep(document):
+    if len(document) > SHALLOW_BYTES and is_too_deep(document):
         raise RequestError(TOO_DEEP, field=field)
     return document
 

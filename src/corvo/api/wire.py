@@ -117,6 +117,13 @@ class EnqueueRequest(JobFields, kw_only=True, gc=False):
     queue: str
 
 
+class PlainEnqueue(Struct, kw_only=True, gc=False, forbid_unknown_fields=True):
+    """`POST /enqueue` with nothing but a queue and a payload, as most calls are."""
+
+    queue: str
+    payload: Raw
+
+
 class BatchFields(Struct, kw_only=True, gc=False):
     """The group that the jobs of one call form, and what runs once all of them ended."""
 

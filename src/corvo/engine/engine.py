@@ -29,7 +29,7 @@ from corvo.model.command import Command, EnqueueBatch, EnqueueJob, FetchJobs
 from corvo.model.event import EventBlock
 from corvo.model.outcome import Claim, Outcome
 from corvo.replication import LocalLog
-from corvo.runtime.clock import Clock
+from corvo.runtime.clock import Clock, SystemClock, TurnClock
 from corvo.runtime.tasks import Supervisor
 
 RETENTION_INTERVAL_MS = 5_000
@@ -86,6 +86,8 @@ class Engine:
         free_bytes: Callable[[], int] | None,
     ) -> None:
         loop = asyncio.get_running_loop()
+        # A virtual clock is moved by hand, also in the middle of a turn.
+        turn_clock = TurnClock(clock, loop.time) if isinstance(clock, SystemClock) else clock
         self._store = store
         self._log = log
         self._clock = clock
@@ -102,8 +104,8 @@ class Engine:
         self._retention_interval_ms = options.retention_interval_ms
         self.recovery = recovery
         self.read = Reads(machine, clock)
-        self.new_id = IdSource(clock, group=options.group).new_id
-        self.workers = WorkerRegistry(clock)
+        self.new_id = IdSource(turn_clock, group=options.group).new_id
+        self.workers = WorkerRegistry(turn_clock)
         self._watchers: list[Watcher] = []
         self._admission = Admission(options.bounds)
         self._feed = Feed(machine.index, machine.events)
@@ -121,7 +123,7 @@ class Engine:
         )
         self._room = WaitingRoom(
             loop=loop,
-            clock=clock,
+            clock=turn_clock,
             machine=machine,
             propose=self._pipeline.add,
             on_reply_failed=hooks.reply_failed,

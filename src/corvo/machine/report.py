@@ -7,7 +7,7 @@ while the lease is live, unless the queue requires one.
 
 from corvo.machine import documents, places
 from corvo.machine.enqueue import find
-from corvo.machine.settle import settle
+from corvo.machine.settle import complete_plain, settle
 from corvo.machine.state import Queue, State
 from corvo.model import event as ev
 from corvo.model import job as jb
@@ -18,6 +18,8 @@ from corvo.model.job import STATE_NAMES, Job
 from corvo.model.outcome import BEAT_CANCEL, BEAT_LOST, BEAT_OK, Beaten, Ended, Rejected
 from corvo.model.queue import TOTAL_FAILED
 from corvo.model.retry import backoff_ms
+
+_COMPLETED = Ended(jb.COMPLETED)
 
 
 def not_found(job_id: bytes) -> Rejected:
@@ -89,18 +91,27 @@ def ack_job(state: State, command: AckJob) -> Ended | Rejected:
     job.ended = jb.END_ACK
     if command.result is not None:
         documents.set_result(state, job, command.result)
-    if command.checkpoint is not None:
-        documents.set_checkpoint(state, job, command.checkpoint)
-    if command.usage is not None:
-        documents.set_usage(state, job, command.usage)
+    if command.checkpoint is not None or command.usage is not None:
+        _keep(state, job, command.checkpoint, command.usage)
     found = job.rare
     if found is not None:
         found.answer = None
         if found.cancel_ms:
             settle(state, queue, job, jb.CANCELLED, reason="cancelled")
             return _end(job, jb.END_ACK, jb.CANCELLED)
-    settle(state, queue, job, jb.COMPLETED, is_exit=command.is_exit)
-    return Ended(jb.COMPLETED)
+    if found is None and not job.flags:
+        complete_plain(state, queue, job)
+    else:
+        settle(state, queue, job, jb.COMPLETED, is_exit=command.is_exit)
+    return _COMPLETED
+
+
+def _keep(state: State, job: Job, checkpoint: bytes | None, usage: bytes | None) -> None:
+    """Keep what a worker reported besides the outcome."""
+    if checkpoint is not None:
+        documents.set_checkpoint(state, job, checkpoint)
+    if usage is not None:
+        documents.set_usage(state, job, usage)
 
 
 def _hold_of(
@@ -120,10 +131,7 @@ def fail_job(state: State, command: FailJob) -> Ended | Rejected:
     if not isinstance(held, tuple):
         return held
     queue, job = held
-    if command.checkpoint is not None:
-        documents.set_checkpoint(state, job, command.checkpoint)
-    if command.usage is not None:
-        documents.set_usage(state, job, command.usage)
+    _keep(state, job, command.checkpoint, command.usage)
     error = command.error or "failed"
     documents.add_error(state, job, error, command.backtrace)
     places.rare(job).failed_ms = state.now_ms

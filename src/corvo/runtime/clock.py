@@ -119,6 +119,32 @@ class SystemClock:
         }
 
 
+class TurnClock:
+    """A clock that is read once per turn of the loop.
+
+    Cost: `SystemClock.now_ms` takes 0.4 µs and a fetch asks three times. Within one turn the loop's
+    own time stands still, and so may this; a turn lasts about a millisecond under full load.
+    """
+
+    __slots__ = ("_clock", "_now_ms", "_tick", "_ticked")
+
+    def __init__(self, clock: Clock, tick: Callable[[], float]) -> None:
+        self._clock = clock
+        self._tick = tick
+        self._ticked = -1.0
+        self._now_ms = 0
+
+    def now_ms(self) -> int:
+        ticked = self._tick()
+        if ticked != self._ticked:
+            self._ticked = ticked
+            self._now_ms = self._clock.now_ms()
+        return self._now_ms
+
+    def monotonic(self) -> float:
+        return self._clock.monotonic()
+
+
 class VirtualClock:
     """Time that moves only when told, for tests and simulation."""
 

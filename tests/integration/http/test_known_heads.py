@@ -22,9 +22,9 @@ def test_a_learnt_head_is_found_again_with_its_target_and_body() -> None:
     known.learn(request(b"{}"), FIELDS)
     found = known.find(request(b"[]", HEAD.replace(b"enqueue", b"ack/job_1")))
     assert found is not None
-    target, fields, body_at = found
+    target, head, body_at = found
     assert target == b"/api/v1/ack/job_1"
-    assert fields == FIELDS
+    assert head == {name.lower(): value for name, value in FIELDS}
     assert request(b"[]", HEAD.replace(b"enqueue", b"ack/job_1"))[body_at:] == b"[]"
 
 

@@ -111,7 +111,7 @@ JSON = st.recursive(
 
 
 @given(JSON, st.booleans())
-def test_a_document_survives_byte_for_byte(document: object, is_ascii: bool):  # noqa: FBT001
+def test_a_document_survives_byte_for_byte(document: object, is_ascii: bool):
     """The payload a request holds is exactly the bytes that were sent."""
     try:
         text = json.dumps(document, ensure_ascii=is_ascii).encode()

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from corvo.runtime.clock import SystemClock, VirtualClock
+from corvo.runtime.clock import SystemClock, TurnClock, VirtualClock
 
 MS = 1_000_000
 START_NS = 1_700_000_000_000 * MS
@@ -111,3 +111,15 @@ def test_virtual_clock_moves_only_when_told() -> None:
     assert clock.advance(250) == 1_250
     assert clock.advance_to(2_000) == 2_000
     assert clock.monotonic() == 1.0
+
+
+def test_a_turn_clock_stands_still_within_a_turn_and_follows_between_turns() -> None:
+    """One reading a turn of the loop, and never one from an earlier turn."""
+    inner = VirtualClock()
+    turn = [0.0]
+    clock = TurnClock(inner, lambda: turn[0])
+    first = clock.now_ms()
+    inner.advance(50)
+    assert clock.now_ms() == first
+    turn[0] = 0.001
+    assert clock.now_ms() == first + 50

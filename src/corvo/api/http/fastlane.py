@@ -101,7 +101,7 @@ class FastLaneProtocol(SlotProtocol):
         known = edge.known_heads.find(data)
         if known is None:
             return False
-        target, fields, body_at = known
+        target, head, body_at = known
         found = edge.exact_routes.get(target) or edge.routes.find(target)
         if found is None:
             return False
@@ -110,9 +110,9 @@ class FastLaneProtocol(SlotProtocol):
         slots = self.slots
         if len(body) > route.body_bytes_max or slots or query:
             return False
-        self.fields = fields
         self.since_tick = edge.tick
         exchange = FastExchange(self, path, argument, query)
+        exchange.fields = head
         exchange.body = body
         slots.append(exchange)
         self.is_feeding = True

@@ -7,6 +7,7 @@ length). Equal bytes parse equally, so a known block needs no parser.
 """
 
 Fields = list[tuple[bytes, bytes]]
+Head = dict[bytes, bytes]  # values by lower-case name; the first one where a name stands twice
 
 _BLOCKS_COUNT_MAX = 2_048  # one per client, header set and body length
 _BLOCK_BYTES_MAX = 1_024
@@ -21,23 +22,23 @@ class KnownHeads:
     __slots__ = ("_blocks",)
 
     def __init__(self) -> None:
-        self._blocks: dict[bytes, tuple[Fields, int]] = {}
+        self._blocks: dict[bytes, tuple[Head, int]] = {}
 
-    def find(self, data: bytes) -> tuple[bytes, Fields, int] | None:
+    def find(self, data: bytes) -> tuple[bytes, Head, int] | None:
         """Return target, headers and where the body begins, if `data` is one known request."""
         line_at = data.find(b"\r\n")
         end_at = data.find(b"\r\n\r\n", line_at)
         known = self._blocks.get(data[line_at:end_at])
         if known is None:
             return None
-        fields, body_size = known
+        head, body_size = known
         body_at = end_at + 4
         if len(data) - body_at != body_size:
             return None
         line = data[:line_at]
         if not (line.startswith(_LINE_START) and line.endswith(_LINE_END)):
             return None
-        return line[len(_LINE_START) : -len(_LINE_END)], fields, body_at
+        return line[len(_LINE_START) : -len(_LINE_END)], head, body_at
 
     def learn(self, data: bytes, fields: Fields) -> None:
         """Remember the headers of a request that was parsed from exactly this read."""
@@ -56,4 +57,5 @@ class KnownHeads:
             return
         if len(self._blocks) >= _BLOCKS_COUNT_MAX:
             self._blocks.clear()
-        self._blocks[block] = (fields, size)
+        head = {name.lower(): value for name, value in reversed(fields)}
+        self._blocks[block] = (head, size)

@@ -29,14 +29,18 @@ class FastExchange(Exchange):
         self.on_gone = None
         self.is_gone = False
         self.connection = connection
-        self.fields = connection.fields
+        # Pairs as sent, or, of a head seen before, values by lower-case name.
+        self.fields: list[tuple[bytes, bytes]] | dict[bytes, bytes] = connection.fields
         self.closes = False
         # The finished answer from `reply` on; None before.
         self.answer: bytes | None = None
 
     def header(self, name: bytes) -> bytes | None:
         """Return the first value of the header with this lower-case name."""
-        for sent_name, value in self.fields:
+        fields = self.fields
+        if isinstance(fields, dict):
+            return fields.get(name)
+        for sent_name, value in fields:
             if sent_name.lower() == name:
                 return value
         return None
