@@ -19,6 +19,8 @@ from corvo.api.hot import HotRoutes
 from corvo.api.http.exchange import Handler, Route
 from corvo.api.http.slowlane import hot_routes
 from corvo.api.live.hub import HEARTBEAT_MS, Hub
+from corvo.api.metrics.collect import Metrics
+from corvo.api.metrics.tally import Tallies, observe_routes
 from corvo.api.routes.jobs import JobRoutes
 from corvo.api.routes.limits import LimitRoutes
 from corvo.api.routes.live import LiveRoutes, Timeline, waiting_routes
@@ -45,6 +47,7 @@ class Surface(Struct, frozen=True):
     hot: Mapping[str, Route]
     application: ASGIApp
     live: Hub
+    metrics: Metrics
 
 
 def build(
@@ -60,22 +63,26 @@ def build(
     live = LiveRoutes(engine, hub, timeline)
     hot = hot_table(HotRoutes(engine, payload_bytes_max))
     context = Context(engine.new_id, payload_bytes_max)
+    tallies = Tallies()
+    metrics = Metrics(engine, hub, hot, tallies)
     tables: tuple[Table, ...] = (
         live.table(),
         JobRoutes(engine, context).table(),
         QueueRoutes(engine).table(),
         LimitRoutes(engine).table(),
-        ServerRoutes(engine, view_state).table(),
+        ServerRoutes(engine, view_state, metrics.render).table(),
     )
 
     def index() -> int:
         return engine.index
 
-    routes = hot_routes(hot) + waiting_routes(live, index)
+    routes = hot_routes(hot)
     for table in tables:
         routes += starlette_routes(table, index)
+    observe_routes(routes, tallies)
+    routes += observe_routes(waiting_routes(live, index), tallies, waits=True)
     router = Router(routes, redirect_slashes=False, default=_no_route)
-    return Surface(hot, Application(router, index), hub)
+    return Surface(hot, Application(router, index, tallies.missed), hub, metrics)
 
 
 def hot_table(handlers: HotRoutes) -> dict[str, Route]:

@@ -31,6 +31,7 @@ from corvo.model.outcome import Claim, Outcome
 from corvo.replication import LocalLog
 from corvo.runtime.clock import Clock, SystemClock, TurnClock
 from corvo.runtime.tasks import Supervisor
+from corvo.runtime.telemetry import Histogram
 
 RETENTION_INTERVAL_MS = 5_000
 PHASE_NAMES = ("serving", "starting", "draining", "stopped")
@@ -413,6 +414,17 @@ class Engine:
         """Write a consistent copy of the store into a directory that does not exist."""
         return await self._upkeep.snapshot(directory)
 
+    @property
+    def times(self) -> dict[str, Histogram]:
+        """How long things take: waiting for an entry, syncing it, applying it, flushing."""
+        pipeline = self._pipeline
+        return {
+            "queue": pipeline.queue_time,
+            "sync": pipeline.sync_time,
+            "apply": pipeline.apply_time,
+            "flush": self._upkeep.flush_time,
+        }
+
     def status(self) -> dict[str, Any]:
         """Figures for `/cluster/status`."""
         pipeline = self._pipeline
@@ -428,6 +440,7 @@ class Engine:
                 "last_index": self._log.last_index,
                 "synced_index": self._log.synced_index,
                 "size_bytes": self._log.size_bytes,
+                "mismatches_count": self._log.validator.mismatches_count,
             },
             "pipeline": pipeline.statistics(),
             "admission": self._admission.statistics(),

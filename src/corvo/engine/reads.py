@@ -24,6 +24,14 @@ class Reads:
         self.limit: Callable[[int, str], tuple[Limit, Gate] | None] = machine.limit
         self.batch: Callable[[int, bytes], BatchView | None] = machine.batch
 
+    def queue_names(self, ns: int) -> list[str]:
+        """The names of all queues of a namespace, in order."""
+        return self._machine.queue_names(ns)
+
+    def state_counts(self, ns: int) -> list[int]:
+        """Jobs of a namespace by state."""
+        return self._machine.state_counts(ns)
+
     def why(self, ns: int, job_id: bytes) -> WhyView | None:
         """Explain why a job is not running, as of now."""
         now_ms = max(self._clock.now_ms(), self._machine.now_ms)

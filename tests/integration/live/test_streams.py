@@ -202,7 +202,7 @@ def test_a_slow_client_is_dropped_with_a_reason_and_costs_nothing(server: Server
         jobs = [{"queue": "q"}] * 1_000
         for _ in range(40):
             assert server.post("/enqueue/batch", {"jobs": jobs}).status == 201
-        server.wait_until(lambda: server.live.position == server.index)
+        server.wait_until(lambda: server.live.seq == server.engine.seq)
         # The ring is all that is held, and the stream is not among those who have everything.
         assert server.live.statistics()["ring_events_count"] <= 3_000
         text = head

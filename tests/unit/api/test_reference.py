@@ -7,6 +7,7 @@ from corvo.api import wire
 from corvo.api.hot import HotRoutes
 from corvo.api.routes.jobs import JobRoutes
 from corvo.api.routes.limits import LimitRoutes
+from corvo.api.routes.live import LiveRoutes
 from corvo.api.routes.queues import QueueRoutes
 from corvo.api.routes.server import ServerRoutes
 
@@ -20,7 +21,9 @@ def test_every_route_is_on_the_page():
         JobRoutes(nothing, nothing).table(),  # type: ignore[arg-type]
         QueueRoutes(nothing).table(),  # type: ignore[arg-type]
         LimitRoutes(nothing).table(),  # type: ignore[arg-type]
-        ServerRoutes(nothing, str).table(),  # type: ignore[arg-type]
+        ServerRoutes(nothing, str, nothing).table(),  # type: ignore[arg-type]
+        LiveRoutes(nothing, nothing).table(),  # type: ignore[arg-type]
+        LiveRoutes(nothing, nothing).waiting(),  # type: ignore[arg-type]
     )
     paths = {path for table in tables for path in table}
     hot = [name for name in vars(HotRoutes) if not name.startswith("_") and name != "index"]

@@ -55,6 +55,7 @@ class Hub:
         self._ring_events_max = ring_events_max
         # Invariant: every event up to `position` (an index) is in a batch before `next_number`.
         self.position = engine.index
+        self.seq = engine.seq
         self.next_number = 0
         self._batches: deque[Batch] = deque()
         self._events_count = 0
@@ -96,6 +97,8 @@ class Hub:
         for _ in range(SLICES_MAX):
             found = self._engine.feed(self.position, SLICE_BYTES)
             if not found:
+                # Entries without events are passed over.
+                self.position = self._engine.index
                 return woken_count
             self.position = found[-1][0]
             woken_count += self._share([block for _, block in found])
@@ -108,6 +111,7 @@ class Hub:
         batch = Batch(blocks)
         self._batches.append(batch)
         self.next_number += 1
+        self.seq = batch.last_seq
         self._events_count += batch.events_count
         while self._events_count > self._ring_events_max and len(self._batches) > 1:
             self._events_count -= self._batches.popleft().events_count
@@ -216,5 +220,5 @@ class Hub:
             "dropped_total": self.dropped_total,
             "waits_count": self.waits.count,
             "ring_events_count": self._events_count,
-            "position": self.position,
+            "lag_events": self._engine.seq - self.seq,
         }
