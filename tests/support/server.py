@@ -6,12 +6,14 @@ is a virtual clock unless a test asks for the real one: it moves when the test s
 
 import asyncio
 import http.client
+import logging
 import threading
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
 import msgspec
+import structlog
 
 from corvo.api.app import build
 from corvo.api.http import Limits, Listener, start
@@ -26,6 +28,9 @@ from corvo.runtime.tasks import Supervisor
 from corvo.scheduler.ticker import Ticker
 from corvo.storage.memory import MemoryStore
 from tests.support.rig import HeldSync
+
+# A line per request would only hide what a failing test prints.
+structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.WARNING))
 
 LANES = ("fast", "slow")
 START_MS = 1_700_000_000_000

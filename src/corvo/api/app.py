@@ -15,6 +15,7 @@ from msgspec import Struct
 from starlette.routing import Router
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from corvo.api import tracing
 from corvo.api.hot import HotRoutes
 from corvo.api.http.exchange import Handler, Route
 from corvo.api.http.slowlane import hot_routes
@@ -57,11 +58,16 @@ def build(
     view_state: Callable[[], str] = lambda: "off",
     timeline: Timeline | None = None,
     heartbeat_ms: int = HEARTBEAT_MS,
+    note_report: tracing.Note | None = None,
 ) -> Surface:
     """Build the API of an engine."""
     hub = Hub(engine, heartbeat_ms=heartbeat_ms)
     live = LiveRoutes(engine, hub, timeline)
     hot = hot_table(HotRoutes(engine, payload_bytes_max))
+    if note_report is not None:
+        for pattern in (f"{_PREFIX}/ack/{{id}}", f"{_PREFIX}/fail/{{id}}"):
+            handler = tracing.noting(hot[pattern].handler, note_report)
+            hot[pattern] = Route(handler, hot[pattern].body_bytes_max)
     context = Context(engine.new_id, payload_bytes_max)
     tallies = Tallies()
     metrics = Metrics(engine, hub, hot, tallies)

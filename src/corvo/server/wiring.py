@@ -8,8 +8,10 @@ virtual time.
 
 import asyncio
 from collections.abc import Callable
+from functools import partial
 from hashlib import blake2b
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import structlog
 from msgspec import Struct
@@ -17,6 +19,7 @@ from msgspec import Struct
 from corvo.api import app
 from corvo.api.http import listener
 from corvo.api.http.listener import Listener
+from corvo.api.metrics.page import Page
 from corvo.engine import Engine, Options
 from corvo.engine.admission import Bounds
 from corvo.engine.collector import settle_collector
@@ -33,6 +36,9 @@ from corvo.server.config import Config
 from corvo.server.layout import Layout
 from corvo.storage.memory import MemoryStore
 from corvo.storage.rocks import RocksStore
+
+if TYPE_CHECKING:
+    from corvo.server.tracing import Tracer
 
 EPHEMERAL_DIRECTORY = "memory"
 EPHEMERAL_SEGMENT_BYTES = 8 << 20  # a segment is filled with zeros ahead, here in memory
@@ -60,6 +66,7 @@ class Server:
         self.listener = edge
         self.tasks = tasks
         self._unlock = unlock
+        self.on_close: list[Callable[[], None]] = []
 
     @property
     def active_count(self) -> int:
@@ -72,6 +79,8 @@ class Server:
         await self.listener.close()
         await self.tasks.stop()
         await self.engine.close()
+        for close in self.on_close:
+            close()
         self._unlock()
 
 
@@ -93,13 +102,46 @@ async def build(config: Config, fatal: Fatal) -> Server:
     )
     _report_recovery(engine, telemetry)
     settle_collector()
-    surface = app.build(engine, payload_bytes_max=config.max_payload_size)
+    tracer = _make_tracer(config, engine)
+    surface = app.build(
+        engine,
+        payload_bytes_max=config.max_payload_size,
+        note_report=tracer.note_report if tracer is not None else None,
+    )
+    if tracer is not None:
+        surface.live.observers.append(tracer.observe)
     edge = await _listen(config, engine, surface, telemetry)
     engine.start()
     tasks = Supervisor()
     tasks.start("live", surface.live.run())
-    tasks.start("ticker", Ticker(engine).run())
-    return Server(engine, edge, tasks, ground.unlock)
+    ticker = Ticker(engine)
+    tasks.start("ticker", ticker.run())
+    surface.metrics.add(partial(_add_edge, edge, ticker))
+    server = Server(engine, edge, tasks, ground.unlock)
+    if tracer is not None:
+        server.on_close.append(tracer.close)
+    return server
+
+
+def _make_tracer(config: Config, engine: Engine) -> "Tracer | None":
+    if not config.tracing:
+        return None
+    # Free when off: nothing of it is even read from disk.
+    from corvo.server.tracing import make_tracer  # noqa: PLC0415
+
+    return make_tracer(engine)
+
+
+def _add_edge(edge: Listener, ticker: Ticker, page: Page) -> None:
+    """Show what only the composition knows: connections and sweeps."""
+    found = edge.statistics()
+    page.gauge("http_requests_in_flight", "requests not answered yet", found.open)
+    page.gauge("http_connections_open", "connections now", found.connections)
+    page.counter("http_connections", "connections taken", found.connections_total)
+    page.counter("http_bytes_in", "bytes received", found.bytes_in)
+    page.counter("http_bytes_out", "bytes sent", found.bytes_out)
+    page.counter("scheduler_sweeps", "sweeps proposed", ticker.sweeps_total)
+    page.counter("scheduler_moved", "jobs they moved", ticker.moved_total)
 
 
 def _open_files(config: Config, fatal: Fatal) -> Ground:

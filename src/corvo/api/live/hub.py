@@ -9,6 +9,7 @@ milliseconds, and thousands of them take a fifth of the loop at most, however mu
 import asyncio
 from bisect import bisect_right
 from collections import deque
+from collections.abc import Callable
 from time import monotonic
 from typing import Final
 
@@ -32,6 +33,8 @@ HEARTBEAT_MS: Final = 15_000
 BEAT_LOOK_S: Final = 1.0
 CATCH_UP_BYTES: Final = 24 * 1024  # about 250 events, a millisecond
 FULL_RETRY_MS: Final = 5_000
+
+Observer = Callable[[list[EventBlock]], None]
 
 DRAINING: Final = "draining"
 SLOW: Final = "slow"
@@ -67,6 +70,7 @@ class Hub:
         self._beaten_s = 0.0
         self.waits = Waits(engine)
         self.figures = Figures(engine.clock)
+        self.observers: list[Observer] = []  # told of every event, once, on the loop
         self.streams_total = 0
         self.dropped_total = 0
         engine.watch(Watcher(self._wake.set, self.drain))
@@ -108,6 +112,8 @@ class Hub:
     def _share(self, blocks: list[EventBlock]) -> int:
         self.figures.observe(blocks)
         self.waits.observe(blocks)
+        for observe in self.observers:
+            observe(blocks)
         batch = Batch(blocks)
         self._batches.append(batch)
         self.next_number += 1
