@@ -20,7 +20,9 @@ TRACE_STATE: Final = b"tracestate"
 
 Note = Callable[[str, str], None]
 
-_PARENT: Final = re.compile(rb"(?!ff)[0-9a-f]{2}-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}")
+_PARENT: Final = re.compile(
+    rb"(?!ff)[0-9a-f]{2}-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}"
+)
 _STATE: Final = re.compile(rb"[\x20-\x7e]{1,512}")
 
 

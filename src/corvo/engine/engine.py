@@ -384,6 +384,10 @@ class Engine:
         """
         return self._feed.locate(seq, self.event_floor)
 
+    def locate_time(self, at_ms: int) -> int:
+        """Return the index from which `feed` goes on with the first event at or after an instant."""
+        return self._feed.locate_time(at_ms, self.event_floor, self._machine.index)
+
     def waiting(self, ns: int, queue: str) -> int:
         """How many parked fetches listen to a queue."""
         return self._room.waiting(ns, queue)

@@ -92,6 +92,18 @@ class Feed:
                 final = middle - 1
         return start
 
+    def locate_time(self, at_ms: int, floor_index: int, last_index: int) -> int:
+        """Return the index after which the first block at or after an instant comes first."""
+        start, final = floor_index - 1, last_index
+        while start < final:
+            middle = (start + final + 1) // 2
+            found = self._load(middle - 1, 1)
+            if found and found[0][1].at_ms < at_ms:
+                start = found[0][0]
+            else:
+                final = middle - 1
+        return start
+
     def statistics(self) -> dict[str, int]:
         return {
             "blocks_count": len(self._blocks),

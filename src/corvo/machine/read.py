@@ -61,7 +61,9 @@ def read_queue_names(state: State, ns: int) -> list[str]:
 
 def read_state_counts(state: State, ns: int) -> list[int]:
     """Return the jobs of a namespace by state. Cost: a look at every queue."""
-    counts = [queue.record.counts for (namespace, _), queue in state.names.items() if namespace == ns]
+    counts = [
+        queue.record.counts for (namespace, _), queue in state.names.items() if namespace == ns
+    ]
     return [sum(column) for column in zip([0] * len(jb.STATE_NAMES), *counts, strict=True)]
 
 

@@ -90,7 +90,9 @@ class Tracer:
         links: list[Any] = []
         if report:
             reported = self._extract({"traceparent": report})
-            links.append(self._trace.Link(self._trace.get_current_span(reported).get_span_context()))
+            links.append(
+                self._trace.Link(self._trace.get_current_span(reported).get_span_context())
+            )
         kind = self._trace.SpanKind.CONSUMER
         start_ms = min(at_ms, view.job.started_ms or at_ms)
         span = self._span(f"run {event.queue}", event, context, kind, start_ms, links)

@@ -114,6 +114,7 @@ async def build(config: Config, fatal: Fatal) -> Server:
     engine.start()
     tasks = Supervisor()
     tasks.start("live", surface.live.run())
+    tasks.start("minutes", surface.live.recall())
     ticker = Ticker(engine)
     tasks.start("ticker", ticker.run())
     surface.metrics.add(partial(_add_edge, edge, ticker))

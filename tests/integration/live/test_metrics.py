@@ -6,7 +6,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from tests.support.server import LANES, Server, running
 
-SECRET = "a-queue-of-mine"  # noqa: S105
+SECRET = "a-queue-of-mine"
 
 
 def scrape(server: Server) -> dict[tuple[str, tuple[tuple[str, str], ...]], float]:

@@ -3,6 +3,7 @@
 import socket
 import threading
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
@@ -167,16 +168,17 @@ def test_a_bad_filter_is_400_and_names_the_field(server: Server, query: str, fie
 
 def test_a_quiet_stream_gets_heartbeats():
     """A comment shows that the stream lives; its id moves a choosy stream on."""
-    with running("fast", heartbeat_ms=30) as server:
-        with EventReader(server.port, "?queue=other") as reader:
-            assert reader.opening is not None
-            server.enqueue("q")
-            while True:
-                beat = reader.read()
-                assert beat is not None
-                assert beat.comment == "heartbeat"
-                if int(beat.id) == server.engine.seq:
-                    break
+    with (
+        running("fast", heartbeat_ms=30) as server,
+        EventReader(server.port, "?queue=other") as reader,
+    ):
+        server.enqueue("q")
+        while True:
+            beat = reader.read()
+            assert beat is not None
+            assert beat.comment == "heartbeat"
+            if int(beat.id) == server.engine.seq:
+                break
 
 
 def test_streams_end_when_the_server_drains(server: Server):
@@ -312,7 +314,7 @@ def _shared() -> Server:
 
 
 @pytest.fixture(autouse=True, scope="module")
-def _history():
+def _history() -> Iterator[None]:
     """A server with some history, for the property above."""
     with running("fast") as server:
         for number in range(30):

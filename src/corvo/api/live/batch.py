@@ -95,9 +95,7 @@ class Batch:
         if not chosen:
             return []
         rendered, events = self._all(), self._events()
-        return _joined(
-            [rendered[i] for i in chosen if i >= skipped and wanted.passes(events[i])]
-        )
+        return _joined([rendered[i] for i in chosen if i >= skipped and wanted.passes(events[i])])
 
     def _events(self) -> list[Event]:
         if len(self.blocks) == 1:

@@ -2,7 +2,7 @@
 
 Cost: about half a microsecond an event, on the loop but outside of any request; the hot path counts
 nothing of this. All of it starts empty with the process, except the minutes, which the hub fills
-from stored events (`observe_minutes`).
+from stored events (`Hub.recall`).
 """
 
 from bisect import bisect_left

@@ -14,7 +14,7 @@ from time import monotonic
 from typing import Final
 
 from corvo.api.live.batch import Batch
-from corvo.api.live.figures import Figures
+from corvo.api.live.figures import MINUTE_MS, MINUTES_KEPT, Figures
 from corvo.api.live.filters import Filter
 from corvo.api.live.stream import Stream
 from corvo.api.live.waits import Waits
@@ -57,7 +57,7 @@ class Hub:
         self._streams_max = streams_max
         self._ring_events_max = ring_events_max
         # Invariant: every event up to `position` (an index) is in a batch before `next_number`.
-        self.position = engine.index
+        self.position = self._began_index = engine.index
         self.seq = engine.seq
         self.next_number = 0
         self._batches: deque[Batch] = deque()
@@ -94,6 +94,23 @@ class Hub:
                 self._beat(now_s)
             busy_s = now_s - began_s + woken_count * WRITE_S
             await asyncio.sleep(min(REST_S_MAX, max(REST_S, busy_s * REST_SHARE)))
+
+    async def recall(self) -> None:
+        """Count the stored events of the last hour into their minutes; once, beside `run`.
+
+        Cost: a fifth of the loop at most, for about a second per forty thousand events.
+        """
+        engine = self._engine
+        since_ms = engine.clock.now_ms() - MINUTES_KEPT * MINUTE_MS
+        index = engine.locate_time(since_ms)
+        while index < self._began_index:
+            found = engine.feed(index, CATCH_UP_BYTES)
+            blocks = [block for reached, block in found if reached <= self._began_index]
+            if not blocks:
+                return
+            index = found[len(blocks) - 1][0]
+            self.figures.observe_minutes(blocks)
+            await asyncio.sleep(REST_S)
 
     def _read_on(self) -> int:
         """Share out what is new, up to a bound; return how many streams were woken."""

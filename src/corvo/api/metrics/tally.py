@@ -95,7 +95,7 @@ class Observed:
 
     def _tell(self, scope: Scope, status: int, elapsed_ms: int) -> None:
         is_slow = elapsed_ms >= SLOW_MS and not self._waits
-        level = "warning" if is_slow or status > 500 else "debug"  # noqa: PLR2004
+        level = "warning" if is_slow or status > 500 else "debug"
         getattr(self._telemetry, level)(
             "slow request" if is_slow else "request",
             method=scope["method"],

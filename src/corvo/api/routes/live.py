@@ -9,7 +9,7 @@ from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
 from corvo.api import errors, views
-from corvo.api.live.batch import event_members
+from corvo.api.live.batch import event_data, event_members
 from corvo.api.live.figures import COLUMNS
 from corvo.api.live.filters import parse_filter
 from corvo.api.live.hub import GONE, Hub
@@ -17,7 +17,7 @@ from corvo.api.routing import Answer, Call, Table, answer, not_found, send_answe
 from corvo.api.values import check_name, parse_duration, render_instant
 from corvo.errors import CorvoError, RequestError
 from corvo.model import limits
-from corvo.model.event import EventBlock
+from corvo.model.event import EVENT_NAMES, EventBlock
 from corvo.model.ids import JOB, parse_id, render_id
 from corvo.model.job import SETTLED
 
@@ -151,18 +151,25 @@ class LiveRoutes:
         engine = self._engine
         if engine.read.job(call.principal.ns, identifier) is None:
             raise not_found("job")
+        after_seq = _parse_seq(call.query("after_seq"), "after_seq") or 0
+        limit = _parse_limit(call.query("limit"))
         found: list[dict[str, Any]] = []
         is_complete = False
         index = self._hub.recent_index
         while blocks := engine.feed(index, _SCAN_BYTES):
             index = blocks[-1][0]
             for _, block in blocks:
-                for seq, event in _of_job(block, identifier):
-                    found.append(event)
-                    is_complete = is_complete or event["type"] in ("enqueued", "scheduled")
-                    assert event["seq"] == seq
+                found += _of_job(block, identifier)
             await asyncio.sleep(0)
-        members = {"job_id": render_id(JOB, identifier), "events": found, "complete": is_complete}
+        if found:
+            is_complete = found[0]["type"] in ("enqueued", "scheduled")
+        page = [event for event in found if event["seq"] > after_seq]
+        members = {
+            "job_id": render_id(JOB, identifier),
+            "events": page[:limit],
+            "next_after_seq": page[limit - 1]["seq"] if len(page) > limit else None,
+            "complete": is_complete,
+        }
         return answer(members)
 
     async def throughput(self, call: Call) -> Answer:
@@ -210,9 +217,16 @@ def _identifier(call: Call) -> bytes:
     return identifier
 
 
-def _of_job(block: EventBlock, identifier: bytes) -> list[tuple[int, dict[str, Any]]]:
+def _of_job(block: EventBlock, identifier: bytes) -> list[dict[str, Any]]:
     return [
-        (seq, event_members(seq, block.at_ms, event))
+        {
+            "seq": seq,
+            "type": EVENT_NAMES[event.type],
+            "at": render_instant(block.at_ms),
+            "queue": event.queue,
+            "attempt": event.attempt,
+            "data": event_data(event),
+        }
         for seq, event in enumerate(block.events, block.first_seq)
         if event.job == identifier
     ]
@@ -236,9 +250,7 @@ def _parse_limit(text: str | None) -> int:
     return value
 
 
-def _watch(
-    receive: Receive, on_gone: Callable[[], None] | None = None
-) -> "asyncio.Future[None]":
+def _watch(receive: Receive, on_gone: Callable[[], None] | None = None) -> "asyncio.Future[None]":
     """Watch for the client to leave; the future is done then."""
     # The task ends with the request it belongs to, which cancels it.
     leaving = asyncio.ensure_future(_wait_disconnect(receive))  # noqa: TID251
