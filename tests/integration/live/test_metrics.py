@@ -1,9 +1,13 @@
 """The page of metrics: true, bounded, and only rising where it says so."""
 
+import json
 import re
+import urllib.request
+from pathlib import Path
 
 from prometheus_client.parser import text_string_to_metric_families
 
+from tests.support.process import ServerProcess
 from tests.support.server import LANES, Server, running
 
 SECRET = "a-queue-of-mine"
@@ -135,3 +139,51 @@ def test_workers_are_told_with_both_of_their_times(server: Server):
 
     server.run(tidy)
     assert server.get("/workers").json == []
+
+
+ROOT = Path(__file__).resolve().parents[3]
+
+
+def families(server: Server) -> set[str]:
+    server.get("/metrics")
+    text = server.get("/metrics").body.decode()
+    return set(re.findall(r"^# TYPE (\S+)", text, flags=re.MULTILINE))
+
+
+def documented() -> list[re.Pattern[str]]:
+    """Names on the page of the reference: `{a,b}` is a choice, a star is anything."""
+    page = (ROOT / "docs/reference/metrics.md").read_text(encoding="utf-8")
+    found: list[re.Pattern[str]] = []
+    for name in re.findall(r"`(corvo_[a-z_{},*]+)`", page):
+        pattern = name.replace("{", "(").replace("}", ")").replace(",", "|").replace("*", ".*")
+        found.append(re.compile(pattern))
+    return found
+
+
+def test_every_metric_is_on_the_page_of_the_reference(server: Server):
+    """And what the page names is there."""
+    work(server, 1)
+    names = families(server)
+    patterns = documented()
+    assert [name for name in names if not any(p.fullmatch(name) for p in patterns)] == []
+
+
+def test_the_dashboard_draws_what_exists(tmp_path: Path):
+    """Every metric a panel asks for is one the whole server gives out."""
+    with ServerProcess(tmp_path, "--ephemeral") as process:
+        url = process.url + "/api/v1/metrics"
+        for _ in range(2):
+            with urllib.request.urlopen(url) as response:
+                text = response.read().decode()
+        process.stop()
+    names = set(re.findall(r"^# TYPE (\S+)", text, flags=re.MULTILINE))
+    board = json.loads((ROOT / "deploy/grafana/corvo.json").read_text(encoding="utf-8"))
+    asked: set[str] = set()
+    for panel in board["panels"]:
+        for target in panel.get("targets", ()):
+            asked |= set(re.findall(r"corvo_[a-z_]+", target["expr"]))
+    assert len(asked) > 30
+    known = names | {name + "_bucket" for name in names}
+    assert asked <= known
+    places = [(p["gridPos"]["x"], p["gridPos"]["y"]) for p in board["panels"]]
+    assert len(set(places)) == len(places)
