@@ -26,9 +26,12 @@ NO_BOUND = Bound(0, None)
 
 
 def load(state: State, gate: bytes) -> Gate:
-    """Read a gate; an unknown one is idle."""
-    raw = state.get(space.GATE + gate)
-    return codec.decode_gate(raw) if raw is not None else Gate()
+    """Read a gate; an unknown one is idle. The record is shared: edit it, then `save`."""
+    record = state.gates.get(gate)
+    if record is None:
+        raw = state.get(space.GATE + gate)
+        record = state.gates[gate] = codec.decode_gate(raw) if raw is not None else Gate()
+    return record
 
 
 def save(state: State, gate: bytes, record: Gate) -> None:
@@ -36,19 +39,21 @@ def save(state: State, gate: bytes, record: Gate) -> None:
     key = space.GATE + gate
     if record.used or record.lanes or record.timers:
         _disarm(state, gate, record)
-        state.writes[key] = codec.encode(record)
+        state.dirty_records[key] = record
         return
     rate = bound_of(state, gate).rate
     full_ms = buckets.full_ms(rate, record.tokens, record.tokens_ms) if rate else 0
     if full_ms <= state.now_ms:
         _disarm(state, gate, record)
+        record.tokens = record.tokens_ms = 0
+        state.dirty_records.pop(key, None)
         state.writes[key] = None
         return
     if record.cleanup_ms != full_ms:
         _disarm(state, gate, record)
         record.cleanup_ms = full_ms
         state.add_deadline(full_ms, space.DEADLINE_GATE, unpack_u16(gate)[0], gate[2:])
-    state.writes[key] = codec.encode(record)
+    state.dirty_records[key] = record
 
 
 def _disarm(state: State, gate: bytes, record: Gate) -> None:

@@ -44,6 +44,7 @@ def _start_grouping(state: State, queue: Queue) -> None:
     record = queue.record
     record.grouped = True
     state.touch(queue)
+    state.expose_records()
     prefix = space.lane_key(record.ns, record.space, 0)[:7]
     start, until = prefix, successor(prefix)
     count = 0
@@ -73,7 +74,7 @@ def part(state: State, queue: Queue, lane: Lane) -> None:
 
 def _save(state: State, queue: Queue, group: Group) -> None:
     key = space.group_key(queue.record.ns, queue.record.space, group.name)
-    state.writes[key] = codec.encode(group)
+    state.dirty_records[key] = group
 
 
 def place(state: State, queue: Queue, group: Group) -> None:
@@ -123,5 +124,7 @@ def forget_idle(state: State, queue: Queue, name: str) -> None:
     if group.lanes:
         _save(state, queue, group)
         return
-    state.writes[space.group_key(queue.record.ns, queue.record.space, name)] = None
+    key = space.group_key(queue.record.ns, queue.record.space, name)
+    state.dirty_records.pop(key, None)
+    state.writes[key] = None
     queue.lanes.forget_group(group)

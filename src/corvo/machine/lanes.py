@@ -15,15 +15,7 @@ turns the queue's plain backlog into an ordinary lane.
 from hashlib import blake2b
 
 from corvo.keys import codec, space
-from corvo.keys.order import (
-    pack_u16,
-    pack_u32,
-    pack_u64,
-    successor,
-    unpack_u16,
-    unpack_u32,
-    unpack_u64,
-)
+from corvo.keys.order import pack_u16, pack_u32, pack_u64, successor, unpack_u32, unpack_u64
 from corvo.machine import gates, groups
 from corvo.machine.state import Queue, State
 from corvo.model import limits
@@ -46,8 +38,11 @@ def lane_for(state: State, queue: Queue, spec: Spec | None) -> Lane:
     """Return the lane of a job, creating lane and group when they are new."""
     group = spec.group if spec else ""
     lane_gates = gates_of(queue, spec) if spec else ()
-    digest = _digest(group, lane_gates)
     lanes = queue.lanes
+    lane = lanes.by_pair.get((group, lane_gates))
+    if lane is not None:
+        return lane
+    digest = _digest(group, lane_gates)
     lane = lanes.find(state, digest)
     if lane is None:
         record = queue.record
@@ -57,7 +52,7 @@ def lane_for(state: State, queue: Queue, spec: Spec | None) -> Lane:
             number = record.lanes
         lane = Lane(number, record.space, record.id, group, lane_gates)
         lanes.lanes[number] = lane
-        lanes.by_identity[digest] = lane
+        lanes.by_pair[group, lane_gates] = lane
         lanes.ready_of(number, is_new=number != 0)
         key = space.lane_identity_key(record.ns, record.space, digest)
         state.writes[key] = pack_u32(number)
@@ -78,7 +73,7 @@ def convert(state: State, queue: Queue) -> None:
 
 
 def _save(state: State, queue: Queue, lane: Lane) -> None:
-    state.writes[space.lane_key(queue.record.ns, lane.space, lane.number)] = codec.encode(lane)
+    state.dirty_records[space.lane_key(queue.record.ns, lane.space, lane.number)] = lane
 
 
 def _head_rank(state: State, queue: Queue, lane: Lane) -> bytes:
@@ -106,7 +101,10 @@ def insert(state: State, queue: Queue, job: Job, spec: Spec | None, rank: bytes)
         make_runnable(state, queue, lane, joins=True)
     elif lane.at[:1] == space.RUNNABLE_LANE:
         queue.record.runnable += 1
-        _rerank(state, queue, lane)
+        if rank < lane.at[11:19]:
+            _rerank(state, queue, lane)
+        else:
+            _save(state, queue, lane)
     else:
         _rerank_waiting(state, queue, lane)
     return key
@@ -139,9 +137,11 @@ def _shrink(state: State, queue: Queue, lane: Lane) -> None:
 def _drop(state: State, queue: Queue, lane: Lane) -> None:
     ns = queue.record.ns
     digest = _digest(lane.group, lane.gates)
-    state.writes[space.lane_key(ns, lane.space, lane.number)] = None
+    key = space.lane_key(ns, lane.space, lane.number)
+    state.dirty_records.pop(key, None)
+    state.writes[key] = None
     state.writes[space.lane_identity_key(ns, lane.space, digest)] = None
-    queue.lanes.forget_lane(lane, digest)
+    queue.lanes.forget_lane(lane)
     if lane.number == 0:
         queue.lanes.ready[0] = queue.ready
 
@@ -293,21 +293,11 @@ def wake_one(state: State, gate: bytes) -> None:
     while found := state.scan(start, until, 1):
         key = found[0][0]
         start = successor(key[:-12])
-        queue = _queue_behind(state, key)
+        queue = state.spaces.get(unpack_u32(key, len(key) - 16)[0])
         if queue is not None:  # else of a cleared space: the clear takes it out of line
             lane = queue.lanes.lane(state, space.lane_of(key))
             _leave(state, queue, lane)
             make_runnable(state, queue, lane)
-
-
-def _queue_behind(state: State, key: bytes) -> Queue | None:
-    """Return the queue of a lane in a waiting list; None when its space was cleared."""
-    ns, number = unpack_u16(key, len(key) - 18)[0], unpack_u32(key, len(key) - 16)[0]
-    raw = state.get(space.lane_key(ns, number, space.lane_of(key)))
-    assert raw is not None, "a waiting list names a lane that does not exist"
-    queue = state.queues[codec.decode_lane(raw).queue_id]
-    is_current = queue.record.space == number and not queue.record.deleted
-    return queue if is_current else None
 
 
 def drop_space_lane(state: State, ns: int, lane: Lane) -> None:
@@ -322,7 +312,9 @@ def drop_space_lane(state: State, ns: int, lane: Lane) -> None:
         gates.save(state, lane.gate, record)
     for gate in lane.gates:
         wake_one(state, gate)
-    state.writes[space.lane_key(ns, lane.space, lane.number)] = None
+    key = space.lane_key(ns, lane.space, lane.number)
+    state.dirty_records.pop(key, None)
+    state.writes[key] = None
     digest = _digest(lane.group, lane.gates)
     state.writes[space.lane_identity_key(ns, lane.space, digest)] = None
 
@@ -337,10 +329,8 @@ def retry_gate(state: State, queue: Queue, lane: Lane) -> None:
 def wake_timer(state: State, gate: bytes) -> None:
     """The rate of a gate changed: the lanes waiting for its tokens try again at once."""
     for number, timer in list(gates.load(state, gate).timers.items()):
-        raw = state.get(space.lane_key(unpack_u16(timer, 1)[0], number, space.lane_of(timer)))
-        assert raw is not None, "a gate's timer names a lane that does not exist"
-        queue = state.queues[codec.decode_lane(raw).queue_id]
-        if queue.record.space == number and not queue.record.deleted:
+        queue = state.spaces.get(number)
+        if queue is not None:  # else of a cleared space: the clear takes it out
             retry_gate(state, queue, queue.lanes.lane(state, space.lane_of(timer)))
 
 

@@ -20,8 +20,8 @@ class LaneSpace:
     """Lanes, groups and their ordered indexes within one space, loaded as they are met."""
 
     __slots__ = (
-        "by_identity",
         "by_number",
+        "by_pair",
         "groups",
         "is_new",
         "lanes",
@@ -38,7 +38,7 @@ class LaneSpace:
         self.space = number
         self.is_new = is_new  # nothing of it is in the store yet
         self.lanes: dict[int, Lane] = {}
-        self.by_identity: dict[bytes, Lane] = {}
+        self.by_pair: dict[tuple[str, tuple[bytes, ...]], Lane] = {}  # by group and gates
         self.ready: dict[int, Window] = {}  # by lane
         self.groups: dict[str, Group] = {}
         self.by_number: dict[int, Group] = {}
@@ -58,13 +58,14 @@ class LaneSpace:
         return lane
 
     def find(self, source: Source, digest: bytes) -> Lane | None:
-        """Find a lane by the digest of its identity."""
-        lane = self.by_identity.get(digest)
-        if lane is None and not self.is_new:
-            raw = source.get(space.lane_identity_key(self.ns, self.space, digest))
-            if raw is not None:
-                lane = self.lane(source, int.from_bytes(raw, "big"))
-                self.by_identity[digest] = lane
+        """Find a lane that is not in the cache by the digest of its identity."""
+        if self.is_new:
+            return None
+        raw = source.get(space.lane_identity_key(self.ns, self.space, digest))
+        if raw is None:
+            return None
+        lane = self.lane(source, int.from_bytes(raw, "big"))
+        self.by_pair[lane.group, lane.gates] = lane
         return lane
 
     def ready_of(self, lane: int, *, is_new: bool = False) -> Window:
@@ -93,10 +94,10 @@ class LaneSpace:
                 self.by_number[group.number] = group
         return group
 
-    def forget_lane(self, lane: Lane, digest: bytes) -> None:
+    def forget_lane(self, lane: Lane) -> None:
         """Drop the caches of a lane that no longer exists."""
         self.lanes.pop(lane.number, None)
-        self.by_identity.pop(digest, None)
+        self.by_pair.pop((lane.group, lane.gates), None)
         self.ready.pop(lane.number, None)
 
     def forget_group(self, group: Group) -> None:

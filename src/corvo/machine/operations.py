@@ -63,6 +63,7 @@ def _ranges(operation: Operation) -> list[bytes]:
 
 
 def _remove(state: State, operation: Operation, limit: int) -> int:
+    state.expose_records()
     prefixes = _ranges(operation)
     prefix = prefixes[operation.phase]
     start = operation.cursor or prefix
@@ -138,6 +139,7 @@ def _reindex(state: State, operation: Operation, limit: int) -> int:
     if queue is None or queue.record.deleted or queue.record.space != operation.space:
         operation.phase = -1
         return 0
+    state.expose_records()
     ns, number = pack_u16(operation.ns), pack_u32(operation.space)
     prefix = (space.READY, space.LANE)[operation.phase] + ns + number
     found = state.scan(operation.cursor or prefix, successor(prefix), limit)

@@ -98,7 +98,9 @@ def clear_queue(state: State, command: ClearQueue) -> QueueChanged | Rejected:
 
 def _leave_space(state: State, queue: Queue) -> None:
     record = queue.record
+    del state.spaces[record.space]
     record.space = state.number()
+    state.spaces[record.space] = queue
     for hidden in (jb.PENDING, jb.SCHEDULED, jb.RETRYING):
         record.counts[hidden] = 0
     record.waiting = record.runnable = record.lanes = record.clock = 0
@@ -120,6 +122,7 @@ def delete_queue(state: State, command: DeleteQueue) -> QueueChanged | Rejected:
     record = queue.record
     removed = sum(record.counts)
     record.deleted = True
+    del state.spaces[record.space]
     operation = Operation(command.operation_id, DELETE, record.ns, record.id, record.space)
     _start(state, operation)
     _note(state, ev.QUEUE_DELETED, queue, {"removed": removed})

@@ -110,7 +110,7 @@ def read_limits(state: State, ns: int) -> list[tuple[Limit, Gate]]:
     prefix = space.LIMIT + pack_u16(ns)
     found = state.scan(prefix, successor(prefix), 10_000)
     limits = [codec.decode_limit(raw) for _, raw in found]
-    return [(limit, gates.load(state, space.limit_gate(ns, limit.name))) for limit in limits]
+    return [(limit, _gate(state, ns, limit.name)) for limit in limits]
 
 
 def read_limit(state: State, ns: int, name: str) -> tuple[Limit, Gate] | None:
@@ -118,7 +118,12 @@ def read_limit(state: State, ns: int, name: str) -> tuple[Limit, Gate] | None:
     limit = gates.named(state, ns, name)
     if limit is None:
         return None
-    return limit, gates.load(state, space.limit_gate(ns, name))
+    return limit, _gate(state, ns, name)
+
+
+def _gate(state: State, ns: int, name: str) -> Gate:
+    found = gates.load(state, space.limit_gate(ns, name))
+    return replace(found, timers=dict(found.timers))
 
 
 def read_batch(state: State, ns: int, batch_id: bytes) -> BatchView | None:

@@ -24,12 +24,13 @@ from corvo.model import job as jb
 from corvo.model import limits
 from corvo.model.event import Event, EventBlock
 from corvo.model.job import Job, Spec
-from corvo.model.queue import QueueRecord
+from corvo.model.queue import Gate, Group, Lane, QueueRecord
 
 _MISSING = b"\xff missing"
 _DELETED = b"\xff deleted"
 _JOBS_PER_GENERATION = 32_768
 _SPEC_BYTES_PER_GENERATION = 16 << 20
+_GATES_KEPT = 16_384
 _MACHINE_VERSION_FIRST = 1
 SPEC_BYTES = 400  # what a cached spec costs besides its payload
 
@@ -96,6 +97,8 @@ class State:
         self.specs_bytes = 0
         self.queues: dict[int, Queue] = {}
         self.names: dict[tuple[int, str], Queue] = {}
+        self.spaces: dict[int, Queue] = {}  # by the space a queue is in now
+        self.gates: dict[bytes, Gate] = {}
         self.due = Ordered(space.DUE, successor(space.DUE))
         self.active = Ordered(space.ACTIVE, successor(space.ACTIVE))
         self.deadlines = Ordered(space.DEADLINE, successor(space.DEADLINE))
@@ -107,6 +110,7 @@ class State:
         self.writes: dict[bytes, bytes | None] = {}
         self.cleared: list[tuple[bytes, bytes]] = []
         self.dirty: dict[bytes, Job] = {}
+        self.dirty_records: dict[bytes, Lane | Group | Gate] = {}  # by key
         self.touched: list[Queue] = []
         self.events: list[Event] = []
         self.cascade: list[tuple[int, bytes, bool]] = []
@@ -123,6 +127,7 @@ class State:
                 self.queues[record.id] = queue
                 if not record.deleted:
                     self.names[record.ns, record.name] = queue
+                    self.spaces[record.space] = queue
             if len(found) < 1_000:
                 return
             start = found[-1][0] + b"\x00"
@@ -142,6 +147,8 @@ class State:
         assert not self.cascade
         encode = codec.encode
         writes = list(self.writes.items())
+        if self.dirty_records:
+            writes += [(key, encode(record)) for key, record in self.dirty_records.items()]
         for job_id, job in self.dirty.items():
             writes.append((b"t" + pack_u16(job.ns) + job_id, encode(job)))
         block = None
@@ -199,6 +206,8 @@ class State:
             self.specs_old = self.specs
             self.specs = {}
             self.specs_bytes = 0
+        if len(self.gates) > _GATES_KEPT:
+            self.gates.clear()
 
     # --- raw keys ---------------------------------------------------------------------------
 
@@ -236,6 +245,12 @@ class State:
             del writes[key]
         else:
             writes[key] = None
+
+    def expose_records(self) -> None:
+        """Make edited lanes, groups and gates visible to a scan of their keys."""
+        for key, record in self.dirty_records.items():
+            self.writes[key] = codec.encode(record)
+        self.dirty_records.clear()
 
     # --- records ----------------------------------------------------------------------------
 
@@ -308,6 +323,7 @@ class State:
             queue = Queue(record, is_new=True)
             self.queues[number] = queue
             self.names[ns, name] = queue
+            self.spaces[number] = queue
             self.touch(queue)
             self.events.append(Event(ev.QUEUE_CREATED, b"", name))
         return queue
