@@ -385,7 +385,7 @@ class Engine:
         return self._feed.locate(seq, self.event_floor)
 
     def locate_time(self, at_ms: int) -> int:
-        """Return the index from which `feed` goes on with the first event at or after an instant."""
+        """Return the index from which `feed` goes on with the first event since an instant."""
         return self._feed.locate_time(at_ms, self.event_floor, self._machine.index)
 
     def waiting(self, ns: int, queue: str) -> int:
