@@ -6,15 +6,18 @@ is a virtual clock unless a test asks for the real one: it moves when the test s
 
 import asyncio
 import http.client
+import logging
 import threading
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
 import msgspec
+import structlog
 
 from corvo.api.app import Surface, build
 from corvo.api.http import Limits, Listener, start
+from corvo.api.live.hub import Hub
 from corvo.engine import Engine, Options
 from corvo.engine.engine import Hooks
 from corvo.machine.audit import audit
@@ -26,6 +29,9 @@ from corvo.scheduler.bulk import BulkRunner, Finder
 from corvo.scheduler.ticker import Ticker
 from corvo.storage.memory import MemoryStore
 from tests.support.rig import HeldSync
+
+# A line per request would only hide what a failing test prints.
+structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.WARNING))
 
 LANES = ("fast", "slow")
 START_MS = 1_700_000_000_000
@@ -61,9 +67,13 @@ class Server:
         options: Options | None = None,
         segment_bytes: int = 1 << 20,
         finder: Finder | None = None,
+        heartbeat_ms: int = 15_000,
     ) -> None:
         self.finder = finder
         self.lane = lane
+        self.heartbeat_ms = heartbeat_ms
+        self.live: Hub
+        self.tasks = Supervisor()
         self.clock = clock if clock is not None else VirtualClock(START_MS)
         self.options = options
         self.segment_bytes = segment_bytes
@@ -110,8 +120,9 @@ class Server:
         self.ticker = Ticker(self.engine)
         self.bulk = BulkRunner(self.engine, self.finder)
         surface = self.surface()
-        self.bulk_tasks = Supervisor()
-        self.bulk_tasks.start("bulk", self.bulk.run())
+        self.live = surface.live
+        self.tasks.start("bulk", self.bulk.run())
+        self.tasks.start("live", surface.live.run())
         self.listener = await start(
             "127.0.0.1",
             0,
@@ -126,7 +137,7 @@ class Server:
 
     def surface(self) -> Surface:
         """What is served; a test that needs more than the engine overrides this."""
-        return build(self.engine, bulk=self.bulk)
+        return build(self.engine, bulk=self.bulk, heartbeat_ms=self.heartbeat_ms)
 
     def stop(self) -> None:
         """End everything; what went wrong inside fails the test."""
@@ -139,8 +150,8 @@ class Server:
 
     async def _stop(self) -> None:
         await self.listener.close()
-        await self.bulk_tasks.stop()
-        assert self.bulk_tasks.failure is None
+        await self.tasks.stop()
+        assert self.tasks.failure is None
         await self.engine.close()
 
     def run(self, work: Callable[[], Awaitable[Result]]) -> Result:

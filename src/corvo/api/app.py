@@ -16,14 +16,19 @@ from starlette.routing import Route as StarletteRoute
 from starlette.routing import Router
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from corvo.api import tracing
 from corvo.api.hot import HotRoutes
 from corvo.api.http.exchange import Handler, Route
 from corvo.api.http.slowlane import hot_routes
+from corvo.api.live.hub import HEARTBEAT_MS, Hub
+from corvo.api.metrics.collect import Metrics
+from corvo.api.metrics.tally import Tallies, observe_routes
 from corvo.api.routes.admin import AdminRoutes
 from corvo.api.routes.bulk import BulkRoutes, progress_route
 from corvo.api.routes.docs import DocsRoutes
 from corvo.api.routes.jobs import JobRoutes
 from corvo.api.routes.limits import LimitRoutes
+from corvo.api.routes.live import LiveRoutes, Timeline, waiting_routes
 from corvo.api.routes.queues import QueueRoutes
 from corvo.api.routes.schedules import ScheduleRoutes
 from corvo.api.routes.search import SearchRoutes
@@ -46,11 +51,16 @@ _PREFIX = "/api/v1"
 
 
 class Surface(Struct, frozen=True):
-    """What a listener needs: the hot routes by pattern, and the application for everything."""
+    """What a listener needs: the hot routes by pattern, and the application for everything.
+
+    The hub must be run beside it (`live.run()`), or streams and waits see nothing.
+    """
 
     hot: Mapping[str, Route]
     application: ASGIApp
     operations: frozenset[tuple[str, str]]  # method and pattern of everything the router serves
+    live: Hub
+    metrics: Metrics
 
 
 def build(
@@ -61,21 +71,33 @@ def build(
     bulk: BulkRunner | None = None,
     undo_ms: int = limits.UNDO_MS_DEFAULT,
     webhooks: Dispatcher | None = None,
+    timeline: Timeline | None = None,
+    heartbeat_ms: int = HEARTBEAT_MS,
+    note_report: tracing.Note | None = None,
 ) -> Surface:
     """Build the API of an engine. Without a running dispatcher webhooks are kept, not delivered."""
     view = view if view is not None else ViewClient(engine, is_on=False)
+    hub = Hub(engine, heartbeat_ms=heartbeat_ms)
+    live = LiveRoutes(engine, hub, timeline)
     hot = hot_table(HotRoutes(engine, payload_bytes_max))
+    if note_report is not None:
+        for pattern in (f"{_PREFIX}/ack/{{id}}", f"{_PREFIX}/fail/{{id}}"):
+            handler = tracing.noting(hot[pattern].handler, note_report)
+            hot[pattern] = Route(handler, hot[pattern].body_bytes_max)
     context = Context(engine.new_id, payload_bytes_max)
     # Safety: an operation whose runner nobody runs is taken no further than its first step.
     bulk_routes = BulkRoutes(engine, bulk if bulk is not None else BulkRunner(engine), undo_ms)
+    tallies = Tallies()
+    metrics = Metrics(engine, hub, hot, tallies)
     tables: tuple[Table, ...] = (
+        live.table(),
         SearchRoutes(view).table(),
         bulk_routes.table(),
         JobRoutes(engine, context).table(),
         QueueRoutes(engine, undo_ms).table(),
         LimitRoutes(engine).table(),
         ScheduleRoutes(engine, context).table(),
-        ServerRoutes(engine, view).table(),
+        ServerRoutes(engine, view, metrics.render).table(),
         ViewRoutes(view).table(),
         WebhookRoutes(engine, context, webhooks or Dispatcher(engine)).table(),
         AdminRoutes(engine, context).table(),
@@ -89,8 +111,16 @@ def build(
     routes.append(progress_route(bulk_routes, engine))
     for table in tables:
         routes += starlette_routes(table, index)
+    observe_routes(routes, tallies)
+    routes += observe_routes(waiting_routes(live, index), tallies, waits=True)
     router = Router(routes, redirect_slashes=False, default=_no_route)
-    return Surface(hot, Application(router, index), operations_of(routes))
+    return Surface(
+        hot,
+        Application(router, index, tallies.missed),
+        operations_of(routes),
+        hub,
+        metrics,
+    )
 
 
 def operations_of(routes: Iterable[StarletteRoute]) -> frozenset[tuple[str, str]]:

@@ -11,9 +11,10 @@ from collections.abc import Callable
 from functools import partial, wraps
 from typing import TYPE_CHECKING, Final
 
-from corvo.api import errors, render, translate, wire, work
+from corvo.api import errors, render, tracing, translate, wire, work
 from corvo.api.decode import Reader
 from corvo.api.principal import principal_of
+from corvo.api.tracing import TRACE_PARENT
 from corvo.api.values import check_text
 from corvo.errors import CorvoError
 from corvo.model import limits
@@ -83,12 +84,15 @@ class HotRoutes:
         """`POST /enqueue`."""
         body = exchange.body
         key = exchange.header(b"idempotency-key")
+        parent = exchange.header(TRACE_PARENT)
         ns = principal_of(exchange).ns
         command = None
-        if key is None and not exchange.query:
+        if key is None and parent is None and not exchange.query:
             command = self._plain.read(body, ns)
         if command is None:
             request = _ENQUEUE.read(body, exchange.query)
+            if parent is not None:
+                tracing.adopt([request], exchange, parent)
             idempotency = translate.idempotency_of(key, request.idempotency_key, body)
             command = translate.enqueue(request, ns, self._context, idempotency)
         self._engine.submit(command, partial(_answer_enqueue, exchange))
@@ -98,6 +102,9 @@ class HotRoutes:
         """`POST /enqueue/batch`."""
         body = exchange.body
         request = _ENQUEUE_BATCH.read(body, exchange.query)
+        parent = exchange.header(TRACE_PARENT)
+        if parent is not None:
+            tracing.adopt(request.jobs, exchange, parent)
         idempotency = translate.idempotency_of(
             exchange.header(b"idempotency-key"), request.idempotency_key, body
         )

@@ -183,9 +183,15 @@ class Endpoint:
 class Application:
     """The ASGI application: routes, and JSON for what no route answers."""
 
-    def __init__(self, router: ASGIApp, index: Callable[[], int]) -> None:
+    def __init__(
+        self,
+        router: ASGIApp,
+        index: Callable[[], int],
+        missed: Callable[[str, int], None] = lambda _method, _status: None,
+    ) -> None:
         self._router = router
         self._index = index
+        self._missed = missed  # told of each request that no route took
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request; an unexpected exception goes up to the transport's guard."""
@@ -195,6 +201,8 @@ class Application:
             await self._router(scope, receive, send)
         except HTTPException as error:
             is_method = error.status_code == 405
+            if "endpoint" not in scope:
+                self._missed(scope["method"], error.status_code)
             code = "METHOD_NOT_ALLOWED" if is_method else "NOT_FOUND"
             message = f"{scope['method']} is not a method of this route" if is_method else ""
             if not is_method:

@@ -21,6 +21,6 @@ bytes of the log (`replication`), and the loop that makes time pass (`scheduler`
 Called by `api`, `scheduler` and `server`. Read `engine.py`, then `batch.py`, then `waiters.py`.
 """
 
-from corvo.engine.engine import Engine, Hooks, Options
+from corvo.engine.engine import Engine, Hooks, Options, Watcher
 
-__all__ = ["Engine", "Hooks", "Options"]
+__all__ = ["Engine", "Hooks", "Options", "Watcher"]

@@ -35,6 +35,7 @@ from corvo.model.view import ScheduleView
 from corvo.replication import LocalLog
 from corvo.runtime.clock import Clock, SystemClock, TurnClock
 from corvo.runtime.tasks import Supervisor
+from corvo.runtime.telemetry import Histogram
 
 RETENTION_INTERVAL_MS = 5_000
 NO_EPOCH = bytes(16)
@@ -67,6 +68,13 @@ class Hooks(Struct, frozen=True, kw_only=True):
     reply_failed: Callable[[BaseException], None]
     # A command made the machine fail and was rolled back: (index, ordinal, traceback).
     fault: Callable[[int, int, str], None]
+
+
+class Watcher(Struct, frozen=True):
+    """Somebody who follows the feed. Both calls must be short and must not fail."""
+
+    on_events: Callable[[], None]  # the feed has grown; called once per entry
+    on_drain: Callable[[], None]  # whoever waits must be sent home; may be called again
 
 
 class Engine:
@@ -106,9 +114,9 @@ class Engine:
         self.read = Reads(machine, clock)
         self.new_id = IdSource(turn_clock, group=options.group).new_id
         self.workers = WorkerRegistry(turn_clock)
+        self._watchers: list[Watcher] = []
         self._admission = Admission(options.bounds)
         self._feed = Feed(machine.index, machine.events)
-        self._watchers: list[Callable[[], None]] = []
         self._pipeline = Pipeline(
             loop=loop,
             log=log,
@@ -194,6 +202,8 @@ class Engine:
         if self._admission.phase == OPEN:
             self._admission.enter(DRAINING)
         self._room.close()
+        for watcher in self._watchers:
+            watcher.on_drain()
         await self._pipeline.wait_idle()
 
     async def close(self) -> None:
@@ -317,7 +327,7 @@ class Engine:
         if applied.events is not None:
             self._feed.append(batch.index, applied.events)
             for watcher in self._watchers:
-                watcher()
+                watcher.on_events()
         for fault in applied.faults:
             self._hooks.fault(batch.index, fault.ordinal, fault.trace)
         now_s = self._clock.monotonic()
@@ -369,13 +379,40 @@ class Engine:
         """Return events that follow an index, oldest first, about as many bytes as asked."""
         return self._feed.read(after_index, max_bytes)
 
-    def watch(self, watcher: Callable[[], None]) -> Callable[[], None]:
-        """Call back after each entry that had events; returns how to end that.
+    def watch(self, watcher: Watcher) -> Callable[[], None]:
+        """Tell somebody whenever the feed grows, and when the server drains; returns the end of it.
 
         Cost: runs on the write path. A watcher sets a flag or wakes a task, and never fails.
         """
         self._watchers.append(watcher)
         return lambda: self._watchers.remove(watcher)
+
+    @property
+    def seq(self) -> int:
+        """The sequence number of the last event; 0 before the first."""
+        return self._machine.seq
+
+    @property
+    def oldest_seq(self) -> int:
+        """The first sequence number that is kept; the next one to come when none is."""
+        found = self._machine.events(self.event_floor - 1, 1)
+        return found[0][1].first_seq if found else self._machine.seq + 1
+
+    @property
+    def recent_index(self) -> int:
+        """The index after which every event is in memory."""
+        return self._feed.floor
+
+    def locate(self, seq: int) -> int:
+        """Return the index from which `feed` goes on with the event after a sequence number.
+
+        The first block may begin with events up to `seq`, which the caller passes over.
+        """
+        return self._feed.locate(seq, self.event_floor)
+
+    def locate_time(self, at_ms: int) -> int:
+        """Return the index from which `feed` goes on with the first event since an instant."""
+        return self._feed.locate_time(at_ms, self.event_floor, self._machine.index)
 
     def waiting(self, ns: int, queue: str) -> int:
         """How many parked fetches listen to a queue."""
@@ -438,6 +475,17 @@ class Engine:
         """Take a copy of the store as it stands, for a backup or an export; close it after use."""
         return await self._backups.take()
 
+    @property
+    def times(self) -> dict[str, Histogram]:
+        """How long things take: waiting for an entry, syncing it, applying it, flushing."""
+        pipeline = self._pipeline
+        return {
+            "queue": pipeline.queue_time,
+            "sync": pipeline.sync_time,
+            "apply": pipeline.apply_time,
+            "flush": self._upkeep.flush_time,
+        }
+
     def status(self) -> dict[str, Any]:
         """Figures for `/cluster/status`."""
         pipeline = self._pipeline
@@ -454,6 +502,7 @@ class Engine:
                 "last_index": self._log.last_index,
                 "synced_index": self._log.synced_index,
                 "size_bytes": self._log.size_bytes,
+                "mismatches_count": self._log.validator.mismatches_count,
             },
             "pipeline": pipeline.statistics(),
             "admission": self._admission.statistics(),

@@ -25,6 +25,10 @@ def _first(item: tuple[int, EventBlock]) -> int:
     return item[0]
 
 
+def _first_seq(item: tuple[int, EventBlock]) -> int:
+    return item[1].first_seq
+
+
 class Feed:
     """A ring of (index, block), and the store behind it."""
 
@@ -62,6 +66,44 @@ class Feed:
             return self._from_store(after_index, max_bytes)
         start = bisect_right(self._blocks, after_index, key=_first)
         return _fitting(self._blocks, start, max_bytes)
+
+    @property
+    def floor(self) -> int:
+        """The index after which every block is in memory."""
+        return self._floor
+
+    def locate(self, seq: int, floor_index: int) -> int:
+        """Return the index after which the block with the event that follows `seq` comes first.
+
+        `floor_index` is the first index whose events are kept. Without such an event, what is
+        returned leads to the last block or to none. Cost: a bisection of the ring, or about thirty
+        reads of one block each from the store.
+        """
+        wanted = seq + 1
+        blocks = self._blocks
+        if blocks and blocks[0][1].first_seq <= wanted:
+            return blocks[bisect_right(blocks, wanted, key=_first_seq) - 1][0] - 1
+        start, final = floor_index - 1, self._floor
+        while start < final:
+            middle = (start + final + 1) // 2
+            found = self._load(middle, 1)
+            if found and found[0][1].first_seq <= wanted:
+                start = max(middle, found[0][0] - 1)
+            else:
+                final = middle - 1
+        return start
+
+    def locate_time(self, at_ms: int, floor_index: int, last_index: int) -> int:
+        """Return the index after which the first block at or after an instant comes first."""
+        start, final = floor_index - 1, last_index
+        while start < final:
+            middle = (start + final + 1) // 2
+            found = self._load(middle - 1, 1)
+            if found and found[0][1].at_ms < at_ms:
+                start = found[0][0]
+            else:
+                final = middle - 1
+        return start
 
     def _from_store(self, after_index: int, max_bytes: int) -> Slice:
         # Cost: a few blocks at a time. Decoding all that might be asked for, to give a part of it

@@ -47,6 +47,14 @@ class Reads:
         self.webhook: Callable[[int, bytes], WebhookView | None] = machine.webhook
         self.dead_letters: Callable[[int, bytes, int], list[DeadLetter]] = machine.dead_letters
 
+    def queue_names(self, ns: int) -> list[str]:
+        """The names of all queues of a namespace, in order."""
+        return self._machine.queue_names(ns)
+
+    def state_counts(self, ns: int) -> list[int]:
+        """Jobs of a namespace by state."""
+        return self._machine.state_counts(ns)
+
     def why(self, ns: int, job_id: bytes) -> WhyView | None:
         """Explain why a job is not running, as of now."""
         now_ms = max(self._clock.now_ms(), self._machine.now_ms)

@@ -79,6 +79,7 @@ class Upkeep:
         self._ticks = 0
         self.flush_time = Histogram()
         self.released_segments = 0
+        self.snapshots_count = 0
         self.store_statistics: dict[str, int] = {}
 
     async def run(self) -> None:
@@ -147,6 +148,7 @@ class Upkeep:
         await self.flush()
         index = await self.flush()
         await self._flusher.run(self._store.checkpoint, directory)
+        self.snapshots_count += 1
         return index
 
     async def _prepare_segment(self) -> None:
@@ -200,6 +202,7 @@ class Upkeep:
         return {
             "flushed_index": self._flushed_index,
             "released_segments": self.released_segments,
+            "snapshots_count": self.snapshots_count,
         }
 
 

@@ -141,6 +141,14 @@ class Machine:
         """Return all queues of a namespace, by name."""
         return read.read_queues(self._state, ns)
 
+    def queue_names(self, ns: int) -> list[str]:
+        """Return the names of all queues of a namespace, in order."""
+        return read.read_queue_names(self._state, ns)
+
+    def state_counts(self, ns: int) -> list[int]:
+        """Return the jobs of a namespace by state."""
+        return read.read_state_counts(self._state, ns)
+
     def limits(self, ns: int) -> list[tuple[Limit, Gate]]:
         """Return all named limits with how much of them is used."""
         return read.read_limits(self._state, ns)

@@ -54,6 +54,19 @@ def read_queue(state: State, ns: int, name: str) -> QueueView | None:
     return _view(state, queue) if queue is not None else None
 
 
+def read_queue_names(state: State, ns: int) -> list[str]:
+    """Return the names of all queues of a namespace, in order."""
+    return sorted(name for (namespace, name) in state.names if namespace == ns)
+
+
+def read_state_counts(state: State, ns: int) -> list[int]:
+    """Return the jobs of a namespace by state. Cost: a look at every queue."""
+    counts = [
+        queue.record.counts for (namespace, _), queue in state.names.items() if namespace == ns
+    ]
+    return [sum(column) for column in zip([0] * len(jb.STATE_NAMES), *counts, strict=True)]
+
+
 def read_queues(state: State, ns: int) -> list[QueueView]:
     """Return all queues of a namespace, by name."""
     found = sorted(name for (namespace, name) in state.names if namespace == ns)

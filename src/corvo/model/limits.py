@@ -139,3 +139,13 @@ WEBHOOK_LETTERS_MAX = 1_000  # dead letters of one webhook; the oldest goes firs
 WEBHOOK_ERROR_BYTES_MAX = 500
 WEBHOOK_SKEW_MS_MAX = 300_000  # how old a signed incoming request may be
 EVENTS_HELD_FACTOR = 4  # a lagging consumer keeps events for so many times their retention
+# --- live reading -----------------------------------------------------------------------------
+STREAMS_MAX = 10_000  # event streams open at once; further ones get 429
+FILTER_VALUES_MAX = 64  # queues, jobs or types one stream may name
+WAITERS_MAX = 20_000  # calls of /jobs/{id}/wait under way at once; further ones get 429
+WAIT_TIMEOUT_MS_DEFAULT = 30_000
+WAIT_TIMEOUT_MS_MAX = 60_000
+STREAM_RING_EVENTS_MAX = 65_536  # how far a stream may fall behind before it is dropped
+EVENTS_PAGE_MAX = 1_000
+EVENTS_PAGE_DEFAULT = 100
+METRIC_QUEUES_MAX = 1_000  # queues with metrics of their own; the others share the label "*"

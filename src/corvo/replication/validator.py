@@ -35,6 +35,7 @@ class Validator:
         assert size > 0
         self._checksums: deque[int] = deque(maxlen=size)
         self._last_index = 0
+        self.mismatches_count = 0
 
     def seed(self, pairs: Iterable[tuple[int, int]]) -> None:
         """Start over from the tail of a log."""
@@ -59,7 +60,10 @@ class Validator:
         if not 0 <= place < len(self._checksums):
             return None
         expected = self._checksums[place]
-        return None if expected == checksum else Mismatch(index, expected, checksum)
+        if expected == checksum:
+            return None
+        self.mismatches_count += 1
+        return Mismatch(index, expected, checksum)
 
     def tail(self, count: int) -> list[tuple[int, int]]:
         """Return the last `count` pairs, oldest first."""

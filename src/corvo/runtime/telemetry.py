@@ -56,6 +56,16 @@ def logger(component: str) -> structlog.typing.FilteringBoundLogger:
     return bound
 
 
+def bind_request(request_id: str) -> None:
+    """Name the request that everything written by this task from now on belongs to."""
+    structlog.contextvars.bind_contextvars(request_id=request_id)
+
+
+def bound_request() -> str:
+    """The request this task works for; nothing outside of one."""
+    return str(structlog.contextvars.get_contextvars().get("request_id", ""))
+
+
 def _bucket_until(index: int) -> int:
     """The first value after the bucket."""
     if index < _EIGHTHS:
@@ -97,6 +107,22 @@ class Histogram:
     @property
     def count(self) -> int:
         return sum(self._counts)
+
+    @property
+    def total_us(self) -> int:
+        """The sum of all values."""
+        return self._total_us
+
+    def doubling(self) -> list[tuple[int, int]]:
+        """Counts by power of two, not cumulative: every bound in microseconds with its count."""
+        found: list[tuple[int, int]] = []
+        bound, pending = 64, 0
+        for index, count in enumerate(self._counts):
+            pending += count
+            if _bucket_until(index) == bound:
+                found.append((bound, pending))
+                bound, pending = bound * 2, 0
+        return found
 
     def percentile(self, percent: int) -> int:
         """The upper end of the bucket below which this share of the values lies; 0 when empty."""

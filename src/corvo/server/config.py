@@ -57,6 +57,7 @@ class Config(Struct, frozen=True):
     webhook_allow: str
     view: str
     notices: tuple[str, ...] = ()
+    tracing: bool = False  # whether the standard OTEL_* variables ask for spans
 
     @property
     def address(self) -> tuple[str, int]:
@@ -76,9 +77,20 @@ def load(flags: Mapping[str, object], environment: Mapping[str, str]) -> Config:
         for name in NOTICES
         if (place := _place_of(name, flags, environment, document))
     )
-    config = Config(**values, notices=notices)
+    config = Config(**values, notices=notices, tracing=is_tracing(environment))
     _check_together(config)
     return config
+
+
+def is_tracing(environment: Mapping[str, str]) -> bool:
+    """Whether the standard variables ask for spans to be exported."""
+    if environment.get("OTEL_SDK_DISABLED", "").strip().lower() == "true":
+        return False
+    exporter = environment.get("OTEL_TRACES_EXPORTER", "").strip().lower()
+    if exporter:
+        return exporter != "none"
+    names = ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")
+    return any(environment.get(name) for name in names)
 
 
 def _resolve(

@@ -8,7 +8,9 @@ virtual time.
 
 import asyncio
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import structlog
 from msgspec import Struct
@@ -16,6 +18,7 @@ from msgspec import Struct
 from corvo.api import app
 from corvo.api.http import listener
 from corvo.api.http.listener import Listener
+from corvo.api.metrics.page import Page
 from corvo.engine import Engine, Options
 from corvo.engine.admission import Bounds
 from corvo.engine.backup import clear_leftovers
@@ -39,6 +42,9 @@ from corvo.storage.rocks import RocksStore
 from corvo.view.client import ViewClient
 from corvo.webhooks import Dispatcher, Guard
 from corvo.webhooks.guard import parse_networks
+
+if TYPE_CHECKING:
+    from corvo.server.tracing import Tracer
 
 EPHEMERAL_DIRECTORY = "memory"
 EPHEMERAL_SEGMENT_BYTES = 8 << 20  # a segment is filled with zeros ahead, here in memory
@@ -74,6 +80,7 @@ class Server:
         self.tasks = tasks
         self.webhooks = webhooks
         self._unlock = unlock
+        self.on_close: list[Callable[[], None]] = []
 
     @property
     def active_count(self) -> int:
@@ -87,6 +94,8 @@ class Server:
         await self.tasks.stop()
         await self.webhooks.stop()
         await self.engine.close()
+        for close in self.on_close:
+            close()
         self._unlock()
 
 
@@ -113,6 +122,7 @@ async def build(config: Config, fatal: Fatal) -> Server:
     bulk = BulkRunner(engine)
     guard = Guard(parse_networks(config.webhook_allow))
     webhooks = Dispatcher(engine, guard, namespaces=NAMESPACES)
+    tracer = _make_tracer(config, engine)
     surface = app.build(
         engine,
         payload_bytes_max=config.max_payload_size,
@@ -120,19 +130,50 @@ async def build(config: Config, fatal: Fatal) -> Server:
         bulk=bulk,
         undo_ms=config.undo_retention,
         webhooks=webhooks,
+        note_report=tracer.note_report if tracer is not None else None,
     )
+    if tracer is not None:
+        surface.live.observers.append(tracer.observe)
     edge = await _listen(config, engine, surface, telemetry)
     engine.start()
     tasks = Supervisor()
-    tasks.start("ticker", Ticker(engine).run())
+    ticker = Ticker(engine)
+    tasks.start("live", surface.live.run())
+    tasks.start("minutes", surface.live.recall())
+    tasks.start("ticker", ticker.run())
     tasks.start("bulk", bulk.run())
     tasks.start("webhooks", webhooks.run())
+    surface.metrics.add(partial(_add_edge, edge, ticker))
     keeper = None
     if view.is_on:
         directory = None if config.ephemeral else Layout(config.data_dir).view
         keeper = ViewKeeper(view, directory, config.log_format)
         tasks.start("view", keeper.run())
-    return Server(engine, edge, tasks, ground.unlock, webhooks, keeper)
+    server = Server(engine, edge, tasks, ground.unlock, webhooks, keeper)
+    if tracer is not None:
+        server.on_close.append(tracer.close)
+    return server
+
+
+def _make_tracer(config: Config, engine: Engine) -> "Tracer | None":
+    if not config.tracing:
+        return None
+    # Free when off: nothing of it is even read from disk.
+    from corvo.server.tracing import make_tracer  # noqa: PLC0415
+
+    return make_tracer(engine)
+
+
+def _add_edge(edge: Listener, ticker: Ticker, page: Page) -> None:
+    """Show what only the composition knows: connections and sweeps."""
+    found = edge.statistics()
+    page.gauge("http_requests_in_flight", "requests not answered yet", found.open)
+    page.gauge("http_connections_open", "connections now", found.connections)
+    page.counter("http_connections", "connections taken", found.connections_total)
+    page.counter("http_bytes_in", "bytes received", found.bytes_in)
+    page.counter("http_bytes_out", "bytes sent", found.bytes_out)
+    page.counter("scheduler_sweeps", "sweeps proposed", ticker.sweeps_total)
+    page.counter("scheduler_moved", "jobs they moved", ticker.moved_total)
 
 
 def _open_files(config: Config, fatal: Fatal) -> Ground:

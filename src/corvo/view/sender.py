@@ -13,6 +13,7 @@ import asyncio
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
+from corvo.engine import Watcher
 from corvo.errors import CorvoError
 from corvo.model import event as ev
 from corvo.model.copied import Copies, JobCopy
@@ -95,7 +96,7 @@ class Sender:
 
     async def run(self) -> None:
         """Answer until the view is gone, which ends this with `frames.ClosedError`."""
-        unwatch = self._engine.watch(self._wake)
+        unwatch = self._engine.watch(Watcher(self._wake, lambda: None))
         self._standing.on_wait = self._happened.set
         try:
             while True:

@@ -18,7 +18,9 @@ def write(path: Path, text: str) -> str:
 def test_config_has_exactly_one_field_per_option() -> None:
     """A setting can not be declared without reaching the server, nor the other way round."""
     declared = [option.field for option in OPTIONS]
-    assert declared == [name for name in Config.__struct_fields__ if name != "notices"]
+    assert declared == [
+        name for name in Config.__struct_fields__ if name not in ("notices", "tracing")
+    ]
 
 
 def test_every_default_is_valid() -> None:

@@ -12,6 +12,7 @@ from corvo.api.http.exchange import RouteTable
 from corvo.api.http.known import KnownHeads
 from corvo.api.http.limits import Limits
 from corvo.api.http.replies import ReplyHeads
+from corvo.runtime.telemetry import bound_request
 
 Report = Callable[[BaseException, str], None]
 
@@ -89,7 +90,7 @@ class Edge:
 
     def fail(self, error: BaseException) -> str:
         """Report a failure that no client caused; return the id it is recorded under."""
-        request_id = "req_" + secrets.token_hex(8)
+        request_id = bound_request() or "req_" + secrets.token_hex(8)
         self._report(error, request_id)
         return request_id
 

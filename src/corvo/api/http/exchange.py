@@ -50,6 +50,8 @@ class Route(msgspec.Struct, frozen=True):
 
     handler: Handler
     body_bytes_max: int
+    # Answers by status, from both lanes; only rises.
+    answers: dict[int, int] = msgspec.field(default_factory=dict)
 
 
 class RouteTable:

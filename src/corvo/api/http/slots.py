@@ -14,14 +14,20 @@ from corvo.api.http.replies import CLOSE_LINE, CONTINUE, internal_error
 class FastExchange(Exchange):
     """An exchange in a slot of its connection."""
 
-    __slots__ = ("answer", "closes", "connection", "fields")
+    __slots__ = ("answer", "answers", "closes", "connection", "fields")
 
     # Only POST is hot.
     method = "POST"
 
     def __init__(
-        self, connection: "SlotProtocol", path: bytes, argument: str, query: bytes
+        self,
+        connection: "SlotProtocol",
+        path: bytes,
+        argument: str,
+        query: bytes,
+        answers: dict[int, int],
     ) -> None:
+        self.answers = answers
         self.path = path
         self.query = query
         self.argument = argument
@@ -52,6 +58,8 @@ class FastExchange(Exchange):
         if self.is_gone:
             self.answer = b""
             return
+        answers = self.answers
+        answers[status] = answers.get(status, 0) + 1
         connection = self.connection
         edge = connection.edge
         slots = connection.slots

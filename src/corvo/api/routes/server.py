@@ -1,8 +1,10 @@
 """Routes about the server itself: health, version, workers, cluster."""
 
+from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any, Final
 
 from corvo import __version__
+from corvo.api.metrics.page import CONTENT_TYPE
 from corvo.api.routing import Answer, Call, Table, answer
 from corvo.api.values import maybe_instant
 
@@ -18,17 +20,22 @@ FEATURES: Final = (
     "chains",
     "clone",
     "dependencies",
+    "events",
     "fetch_batch",
     "groups",
     "hold",
     "idempotency",
     "limits",
+    "metrics",
     "release",
     "schedules",
     "snooze",
     "strict",
+    "throughput",
+    "trace",
     "undo",
     "unique",
+    "wait",
     "webhooks",
     "why",
 )
@@ -37,9 +44,15 @@ FEATURES: Final = (
 class ServerRoutes:
     """What the server says about itself."""
 
-    def __init__(self, engine: "Engine", view: "ViewClient") -> None:
+    def __init__(
+        self,
+        engine: "Engine",
+        view: "ViewClient",
+        metrics: Callable[[], Awaitable[bytes]],
+    ) -> None:
         self._engine = engine
         self._view = view
+        self._metrics = metrics
 
     def table(self) -> Table:
         """Paths, methods and operations. Probes are found without the prefix, too."""
@@ -51,6 +64,7 @@ class ServerRoutes:
             "/api/v1/info": {"GET": self.info},
             "/api/v1/workers": {"GET": self.workers},
             "/api/v1/cluster/status": {"GET": self.cluster_status},
+            "/api/v1/metrics": {"GET": self.metrics},
         }
 
     async def health(self, _call: Call) -> Answer:
@@ -76,6 +90,10 @@ class ServerRoutes:
         """`GET /workers`: who fetched or sent a heartbeat lately."""
         found = self._engine.workers.list(call.principal.ns)
         return answer([_worker_members(worker) for worker in found])
+
+    async def metrics(self, _call: Call) -> Answer:
+        """`GET /metrics`: for Prometheus, as text."""
+        return Answer(200, await self._metrics(), kind=CONTENT_TYPE)
 
     async def cluster_status(self, _call: Call) -> Answer:
         """`GET /cluster/status`: one node, its log, and the figures of its pipeline."""
