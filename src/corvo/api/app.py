@@ -63,7 +63,7 @@ class Surface(Struct, frozen=True):
     metrics: Metrics
 
 
-def build(
+def build(  # noqa: PLR0913 - everything the API stands on, named at the call
     engine: "Engine",
     *,
     payload_bytes_max: int = limits.PAYLOAD_BYTES_MAX,

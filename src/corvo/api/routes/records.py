@@ -35,7 +35,7 @@ from corvo.api.values import (
 from corvo.api.views import limit_members, settings_members
 from corvo.errors import RequestError
 from corvo.model import limits
-from corvo.model.command import ImportedRecord
+from corvo.model.record_command import ImportedRecord
 from corvo.model.ids import BATCH, CHAIN, JOB, render_id
 from corvo.model.job import (
     DEPENDENCY_POLICY_NAMES,
