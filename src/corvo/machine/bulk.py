@@ -268,7 +268,7 @@ def _note(state: State, kind: int, bulk: Bulk) -> None:
     }
     if bulk.status in (bk.UNDOING, bk.UNDONE):
         data["restored"] = bulk.restored
-    state.events.append(Event(kind, b"", bulk.task.queue, 0, data))
+    state.events.append(Event(kind, b"", bulk.task.queue, 0, data, bulk.ns))
 
 
 # --- clearing a queue ----------------------------------------------------------------------------

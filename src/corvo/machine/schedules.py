@@ -86,7 +86,7 @@ def _note(
     }
     if data:
         about |= data
-    state.events.append(Event(kind, job, spec.template.queue, 0, about))
+    state.events.append(Event(kind, job, spec.template.queue, 0, about, record.ns))
 
 
 def _unknown(schedule_id: bytes) -> Rejected:

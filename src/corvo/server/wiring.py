@@ -16,9 +16,11 @@ import structlog
 from msgspec import Struct
 
 from corvo.api import app
+from corvo.api.finding import ViewFinder
 from corvo.api.http import listener
 from corvo.api.http.listener import Listener
 from corvo.api.metrics.page import Page
+from corvo.api.routes.search import read_filter
 from corvo.engine import Engine, Options
 from corvo.engine.admission import Bounds
 from corvo.engine.backup import clear_leftovers
@@ -119,7 +121,7 @@ async def build(config: Config, fatal: Fatal) -> Server:
     settle_collector()
     await engine.name_history()
     view = ViewClient(engine, is_on=config.view == "on")
-    bulk = BulkRunner(engine)
+    bulk = BulkRunner(engine, ViewFinder(view.query, read_filter))
     guard = Guard(parse_networks(config.webhook_allow))
     webhooks = Dispatcher(engine, guard, namespaces=NAMESPACES)
     tracer = _make_tracer(config, engine)

@@ -10,10 +10,11 @@ from corvo.api.routes import records
 from corvo.api.routing import Answer, Call, Stream, Table, takes_lines, written
 from corvo.api.translate import Context
 from corvo.model import limits
-from corvo.model.command import ImportedRecord, ImportRecords
+from corvo.model.command import ImportRecords
 from corvo.model.ids import JOB, render_id
 from corvo.model.outcome import Imported, Rejected
 from corvo.model.record import BatchImport, JobImport, QueueImport
+from corvo.model.record_command import ImportedRecord
 
 if TYPE_CHECKING:
     from corvo.engine import Engine

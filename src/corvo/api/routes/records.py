@@ -35,7 +35,6 @@ from corvo.api.values import (
 from corvo.api.views import limit_members, settings_members
 from corvo.errors import RequestError
 from corvo.model import limits
-from corvo.model.record_command import ImportedRecord
 from corvo.model.ids import BATCH, CHAIN, JOB, render_id
 from corvo.model.job import (
     DEPENDENCY_POLICY_NAMES,
@@ -53,6 +52,7 @@ from corvo.model.job import (
 )
 from corvo.model.queue import TOTAL_NAMES, Gate, Limit, Settings
 from corvo.model.record import BatchImport, JobImport, LimitImport, QueueImport
+from corvo.model.record_command import ImportedRecord
 from corvo.model.retry import BACKOFF_NAMES, DEFAULT_RETRY, RetryPolicy
 
 FORMAT: Final = 1

@@ -120,3 +120,8 @@ def _limit(call: Call) -> int | None:
     if not (text.isascii() and text.isdigit() and len(text) <= 16):
         raise RequestError("this is not a whole number", field="limit")
     return int(text)
+
+
+def read_filter(text: bytes, ns: int) -> dict[str, Any]:
+    """Read the filter of a bulk operation, strictly: a misspelt field would match too much."""
+    return parameters(filter_of(_SEARCH.read(text, b"strict=true"), ns))
