@@ -59,7 +59,7 @@ def _take_queue(state: State, ns: int, record: QueueImport) -> Rejected | None:
     made.settings = record.settings
     made.totals = list(record.totals)
     state.touch(queue)
-    state.events.append(Event(ev.QUEUE_CONFIGURED, b"", record.name, ns=record.ns))
+    state.events.append(Event(ev.QUEUE_CONFIGURED, b"", record.name, ns=ns))
     return None
 
 

@@ -115,7 +115,6 @@ OPTIONS: tuple[Option, ...] = (
         parse_networks,
         "CIDR,...",
     ),
-    _choice("view", ("off",), "accepted: the read side is not part of this build"),
 )
 
 # Flags that mean nothing here. They are accepted, so that a command line found elsewhere works, and

@@ -12,6 +12,7 @@ from corvo.model import command as c
 from corvo.model import job as jb
 from corvo.model import outcome as o
 from corvo.model.record import BatchImport, JobImport
+from corvo.model.record_command import ImportedRecord
 from corvo.storage.memory import MemoryStore
 from tests.model.harness import Pair
 from tests.model.histories import Writer
@@ -26,9 +27,9 @@ def apply(machine: Machine, *commands: c.Command, now_ms: int = 0) -> list[o.Out
     return machine.apply(machine.index + 1, raw, decode_entry(raw)).outcomes
 
 
-def export(machine: Machine, ns: int = 0, limit: int = 7) -> list[c.ImportedRecord]:
+def export(machine: Machine, ns: int = 0, limit: int = 7) -> list[ImportedRecord]:
     """Everything of a namespace, in the order an import wants."""
-    records: list[c.ImportedRecord] = list(machine.export_queues(ns))
+    records: list[ImportedRecord] = list(machine.export_queues(ns))
     after = ""
     while found := machine.export_limits(ns, after, limit):
         records += found
@@ -62,7 +63,7 @@ def make_history(seed: int) -> Pair:
     return pair
 
 
-def settled_copy(record: c.ImportedRecord) -> c.ImportedRecord:
+def settled_copy(record: ImportedRecord) -> ImportedRecord:
     """What a record is after an import: an active job is pending again, its attempt not burnt."""
     if isinstance(record, JobImport) and record.state == jb.ACTIVE:
         attempt = max(0, record.attempt - 1)
