@@ -54,8 +54,8 @@ class Config(Struct, frozen=True):
     cluster_name: str
     node_id: str
     bootstrap: bool
-    webhook_allow: str
     view: str
+    webhook_allow: str
     notices: tuple[str, ...] = ()
     tracing: bool = False  # whether the standard OTEL_* variables ask for spans
 

@@ -60,7 +60,9 @@ def test_a_file_of_another_history_is_built_anew(tmp_path: Path):
     for raw in write_log(22, 80):
         other.apply(raw, decode_entry(raw))
     view.engine = other
-    assert "another history" in reopened(view)
+    # Where the other history has no events at that place, there is no block to compare with.
+    reason = reopened(view)
+    assert "another history" in reason or "not kept any more" in reason
     view.catch_up()
     assert_equal_to_store(view, other)
     view.close()

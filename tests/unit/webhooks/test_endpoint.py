@@ -138,8 +138,9 @@ def test_every_event_is_delivered_or_filed(chance: Random, retry_limit: int):
     assert set(world.delivered) | set(letters) == set(world.wanted)
     view = world.machine.webhook(0, HOOK)
     assert view is not None
-    assert (view.progress.seq, view.progress.done) == (world.machine.seq, [])
-    assert view.progress.suspended_ms == 0
+    # Events of its own (it may end suspended, with nothing left to send) may follow the last wanted.
+    assert view.progress.seq >= max(world.wanted, default=0)
+    assert view.progress.done == []
 
 
 def test_window_is_bounded_and_the_feed_is_left_alone_meanwhile():
