@@ -192,7 +192,7 @@ CATALOG: Final[tuple[Op, ...]] = (
     op("GET", f"{_WEBHOOK}/deliveries", "List the latest deliveries", "Webhooks", shapes.Deliveries, refuses="NOT_FOUND"),
     op("POST", f"{_WEBHOOK}/deliveries/{{delivery}}/redeliver", "Try a delivery once more", "Webhooks", shapes.Delivery, wire.Nothing, refuses="NOT_FOUND"),
     op("GET", f"{_WEBHOOK}/dead-letters", "List what was given up", "Webhooks", shapes.DeadLetters, refuses="NOT_FOUND"),
-    op("POST", f"{_V1}/webhooks/{{name}}", "Make a job of whatever is sent", "Webhooks", _ENQUEUED, Any, refuses=f"SIGNATURE_INVALID {_ENQUEUE}", query="priority unique_key max_retries scheduled_at tags"),
+    op("POST", f"{_V1}/webhooks/{{name}}", "Make a job of whatever is sent", "Webhooks", _ENQUEUED, Any, refuses=f"NOT_FOUND SIGNATURE_INVALID {_ENQUEUE}", query="priority unique_key max_retries scheduled_at tags"),
 
     op("GET", f"{_V1}/events", "Events as they happen, without end", "Events", str, media=EVENTS, query="queue job_id type last_event_id"),
     op("GET", f"{_V1}/cluster/events", "A page of events", "Events", shapes.EventsPage, query="queue job_id type after_seq limit"),
