@@ -5,13 +5,7 @@ from pathlib import Path
 
 from corvo.api import wire
 from corvo.api.filters import SearchRequest
-from corvo.api.hot import HotRoutes
 from corvo.api.openapi.catalog import CATALOG
-from corvo.api.routes.jobs import JobRoutes
-from corvo.api.routes.limits import LimitRoutes
-from corvo.api.routes.live import LiveRoutes
-from corvo.api.routes.queues import QueueRoutes
-from corvo.api.routes.server import ServerRoutes
 
 PAGE = (Path(__file__).parents[3] / "docs" / "reference" / "http.md").read_text()
 
@@ -19,19 +13,6 @@ PAGE = (Path(__file__).parents[3] / "docs" / "reference" / "http.md").read_text(
 def test_every_route_is_on_the_page():
     """Each path of the catalog, which is the router's, is written on the reference page."""
     paths = {item.path for item in CATALOG}
-    """Each path of each table is written on the reference page."""
-    nothing = object()
-    tables = (
-        JobRoutes(nothing, nothing).table(),  # type: ignore[arg-type]
-        QueueRoutes(nothing).table(),  # type: ignore[arg-type]
-        LimitRoutes(nothing).table(),  # type: ignore[arg-type]
-        ServerRoutes(nothing, str, nothing).table(),  # type: ignore[arg-type]
-        LiveRoutes(nothing, nothing).table(),  # type: ignore[arg-type]
-        LiveRoutes(nothing, nothing).waiting(),  # type: ignore[arg-type]
-    )
-    paths = {path for table in tables for path in table}
-    hot = [name for name in vars(HotRoutes) if not name.startswith("_") and name != "index"]
-    paths |= {f"/api/v1/{name.replace('_', '/')}" for name in hot}
     assert len(paths) > 30
     for path in paths:
         short = path.removeprefix("/api/v1")

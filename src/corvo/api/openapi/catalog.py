@@ -10,15 +10,21 @@ from typing import Any, Final, cast
 from msgspec import Struct
 
 from corvo.api import wire
+from corvo.api.filters import SearchRequest
 from corvo.api.openapi import shapes
 
 JSON: Final = "application/json"
 JSONL: Final = "application/x-ndjson"
+EVENTS: Final = "text/event-stream; charset=utf-8"
+TEXT: Final = "text/plain; version=0.0.4; charset=utf-8"
 
 _V1: Final = "/api/v1"
 _JOB: Final = f"{_V1}/jobs/{{id}}"
 _QUEUE: Final = f"{_V1}/queues/{{name}}"
 _LIMIT: Final = f"{_V1}/limits/{{name}}"
+_BULK: Final = f"{_V1}/bulk/{{id}}"
+_SCHEDULE: Final = f"{_V1}/schedules/{{id}}"
+_WEBHOOK: Final = f"{_V1}/webhooks/{{id}}"
 
 
 class Op(Struct, frozen=True):
@@ -46,6 +52,31 @@ class Parameter(Struct, frozen=True):
 QUERY: Final[dict[str, Parameter]] = {
     "strict": Parameter("Refuse unknown fields instead of ignoring them.", {"type": "boolean"}),
     "confirm": Parameter("Yes, destroy it.", {"type": "boolean"}),
+    "after": Parameter(
+        "Wait until the search index has reached this log index; in the list of schedules, go on "
+        "after this name.",
+        {"type": ["integer", "string"]},
+    ),
+    "after_seq": Parameter("Go on after this event.", {"type": "integer", "minimum": 0}),
+    "count": Parameter("How many.", {"type": "integer", "minimum": 1}),
+    "cursor": Parameter("The cursor of the page before.", {"type": "string"}),
+    "job_id": Parameter("Ids of jobs, with commas.", {"type": "string"}),
+    "last_event_id": Parameter("Go on after this event.", {"type": "integer", "minimum": 0}),
+    "limit": Parameter("At most this many.", {"type": "integer", "minimum": 1}),
+    "max_retries": Parameter("As in enqueue.", {"type": "integer", "minimum": 0}),
+    "order": Parameter("Up or down.", {"enum": ["asc", "desc"]}),
+    "priority": Parameter("As in enqueue.", {"type": "string"}),
+    "q": Parameter("Words to look for; required.", {"type": "string", "minLength": 1}),
+    "queue": Parameter("A queue; events take several with commas.", {"type": "string"}),
+    "scheduled_at": Parameter("As in enqueue.", {"type": "string"}),
+    "sort": Parameter("What to sort by, as in a search.", {"type": "string"}),
+    "state": Parameter("Only those in this state.", {"type": "string"}),
+    "tags": Parameter("Tags, as key:value,key:value.", {"type": "string"}),
+    "timeout": Parameter(
+        "How long to wait: seconds, or a duration.", {"type": ["integer", "string"]}
+    ),
+    "type": Parameter("Types of events, with commas.", {"type": "string"}),
+    "unique_key": Parameter("As in enqueue.", {"type": "string"}),
 }
 
 
@@ -71,6 +102,8 @@ def op(  # noqa: PLR0913 - a line of the table, read as one
 
 
 _CHANGE: Final = "NOT_FOUND INVALID_STATE"
+_VIEW: Final = "VIEW_DOWN VIEW_BEHIND QUERY_TIMEOUT"
+_SCHEDULES: Final = "NAME_TAKEN TOO_MANY_SCHEDULES TOO_MANY_QUEUES NOT_SUPPORTED PAYLOAD_TOO_LARGE"
 _LEASE: Final = "NOT_FOUND NOT_ACTIVE LEASE_LOST"
 _ENQUEUE: Final = (
     "DEPENDENCY_NOT_FOUND IDEMPOTENCY_MISMATCH TOO_MANY_QUEUES NOT_SUPPORTED PAYLOAD_TOO_LARGE"
@@ -124,6 +157,50 @@ CATALOG: Final[tuple[Op, ...]] = (
     op("PUT", _LIMIT, "Create or replace a named limit", "Limits", shapes.LimitChange, wire.LimitRequest, refuses="NOT_FOUND"),
     op("DELETE", _LIMIT, "Remove a named limit", "Limits", shapes.LimitChange, refuses="NOT_FOUND"),
 
+    op("POST", f"{_V1}/jobs/search", "Find jobs", "Search", shapes.JobsPage, SearchRequest, refuses=_VIEW, query="after"),
+    op("GET", f"{_JOB}/graph", "Show what a job is tied to", "Search", shapes.Graph, refuses=f"NOT_FOUND {_VIEW}", query="after"),
+    op("GET", f"{_V1}/dead", "List dead jobs", "Search", shapes.JobsPage, refuses=_VIEW, query="queue sort order cursor limit after"),
+    op("GET", f"{_V1}/dead/groups", "Dead jobs by kind of error", "Search", shapes.DeadGroups, refuses=_VIEW, query="queue limit after"),
+    op("GET", f"{_V1}/search/fulltext", "Find jobs by words", "Search", shapes.FulltextAnswer, refuses=_VIEW, query="q queue state limit after"),
+    op("GET", f"{_V1}/batches", "List batches", "Search", shapes.BatchesPage, refuses=_VIEW, query="state order cursor limit after"),
+    op("GET", f"{_V1}/stats/storage", "Say what takes how much space", "Search", shapes.Storage, refuses=_VIEW, query="after"),
+
+    op("POST", f"{_V1}/jobs/bulk", "Do something to many jobs", "Bulk", {200: shapes.BulkAnswer, 202: shapes.BulkAccepted}, wire.BulkRequest, refuses=f"TOO_MANY_QUEUES {_VIEW}"),
+    op("GET", _BULK, "Read a bulk operation", "Bulk", shapes.Bulk, refuses="NOT_FOUND"),
+    op("GET", f"{_BULK}/progress", "Follow a bulk operation", "Bulk", str, refuses="NOT_FOUND", media=EVENTS),
+    op("POST", f"{_BULK}/abort", "Stop a bulk operation where it stands", "Bulk", shapes.Bulk, wire.Nothing, refuses=_CHANGE),
+    op("POST", f"{_BULK}/undo", "Bring back what nobody has touched since", "Bulk", {200: shapes.Bulk, 202: shapes.Bulk}, wire.Nothing, refuses=_CHANGE),
+
+    op("GET", f"{_V1}/schedules", "List schedules", "Schedules", list[shapes.Schedule], query="limit after"),
+    op("POST", f"{_V1}/schedules", "Create a schedule", "Schedules", {201: shapes.Schedule}, wire.ScheduleRequest, refuses=f"NOT_FOUND {_SCHEDULES}"),
+    op("POST", f"{_V1}/schedules/preview", "Slots of an expression that is not saved", "Schedules", shapes.Runs, wire.PreviewRequest),
+    op("GET", _SCHEDULE, "Read a schedule", "Schedules", shapes.Schedule, refuses="NOT_FOUND"),
+    op("PUT", _SCHEDULE, "Replace a schedule", "Schedules", shapes.Schedule, wire.ScheduleRequest, refuses=f"NOT_FOUND {_SCHEDULES}"),
+    op("DELETE", _SCHEDULE, "Remove a schedule; its jobs stay", "Schedules", shapes.ScheduleChange, refuses="NOT_FOUND"),
+    op("POST", f"{_SCHEDULE}/pause", "Make no more jobs", "Schedules", shapes.ScheduleChange, wire.Nothing, refuses=_CHANGE),
+    op("POST", f"{_SCHEDULE}/resume", "Make jobs again", "Schedules", shapes.ScheduleChange, wire.Nothing, refuses=_CHANGE),
+    op("POST", f"{_SCHEDULE}/run", "Make a job now", "Schedules", {201: shapes.ScheduleRun}, wire.Nothing, refuses=f"{_CHANGE} UNIQUE_CONFLICT TOO_MANY_QUEUES"),
+    op("POST", f"{_SCHEDULE}/backfill", "Make jobs for past slots", "Schedules", shapes.BackfillAnswer, wire.BackfillRequest, refuses=f"{_CHANGE} TOO_MANY_QUEUES"),
+    op("GET", f"{_SCHEDULE}/preview", "The slots to come", "Schedules", shapes.Runs, refuses="NOT_FOUND", query="count"),
+
+    op("GET", f"{_V1}/webhooks", "List webhooks", "Webhooks", list[shapes.Webhook]),
+    op("POST", f"{_V1}/webhooks", "Create a webhook", "Webhooks", {201: shapes.Webhook}, wire.WebhookRequest, refuses="NOT_FOUND TOO_MANY_WEBHOOKS"),
+    op("GET", _WEBHOOK, "Read a webhook", "Webhooks", shapes.Webhook, refuses="NOT_FOUND"),
+    op("PUT", _WEBHOOK, "Replace a webhook", "Webhooks", shapes.Webhook, wire.WebhookRequest, refuses="NOT_FOUND"),
+    op("DELETE", _WEBHOOK, "Remove a webhook and its dead letters", "Webhooks", shapes.WebhookRemoval, refuses="NOT_FOUND"),
+    op("POST", f"{_WEBHOOK}/test", "Send a test event now", "Webhooks", shapes.Delivery, wire.Nothing, refuses="NOT_FOUND"),
+    op("GET", f"{_WEBHOOK}/deliveries", "List the latest deliveries", "Webhooks", shapes.Deliveries, refuses="NOT_FOUND"),
+    op("POST", f"{_WEBHOOK}/deliveries/{{delivery}}/redeliver", "Try a delivery once more", "Webhooks", shapes.Delivery, wire.Nothing, refuses="NOT_FOUND"),
+    op("GET", f"{_WEBHOOK}/dead-letters", "List what was given up", "Webhooks", shapes.DeadLetters, refuses="NOT_FOUND"),
+    op("POST", f"{_V1}/webhooks/{{name}}", "Make a job of whatever is sent", "Webhooks", _ENQUEUED, Any, refuses=f"NOT_FOUND SIGNATURE_INVALID {_ENQUEUE}", query="priority unique_key max_retries scheduled_at tags"),
+
+    op("GET", f"{_V1}/events", "Events as they happen, without end", "Events", str, media=EVENTS, query="queue job_id type last_event_id"),
+    op("GET", f"{_V1}/cluster/events", "A page of events", "Events", shapes.EventsPage, query="queue job_id type after_seq limit"),
+    op("GET", f"{_JOB}/events", "What happened to a job", "Events", shapes.Timeline, refuses=f"NOT_FOUND {_VIEW}", query="after_seq limit after"),
+    op("GET", f"{_JOB}/wait", "Wait until a job is settled", "Events", {200: shapes.Job, 204: None}, refuses="NOT_FOUND", query="timeout"),
+    op("GET", f"{_V1}/metrics/throughput", "The last sixty minutes", "Events", shapes.Throughput, query="queue"),
+    op("GET", f"{_V1}/metrics", "Figures for Prometheus", "Server", str, media=TEXT),
+
     op("GET", "/healthz", "Say whether the server takes work", "Server", {200: shapes.Health, 503: shapes.Health}),
     op("GET", f"{_V1}/healthz", "Say whether the server takes work", "Server", {200: shapes.Health, 503: shapes.Health}),
     op("GET", "/livez", "Say that the process answers", "Server", shapes.Alive),
@@ -135,6 +212,10 @@ CATALOG: Final[tuple[Op, ...]] = (
     op("POST", f"{_V1}/admin/backup", "Everything as a tar archive, taken while the server runs", "Operating", Any, wire.Nothing, media="application/x-tar"),
     op("GET", f"{_V1}/admin/export", "The namespace as lines of JSON", "Operating", str, media=JSONL),
     op("POST", f"{_V1}/admin/import", "Bring back lines of an export", "Operating", shapes.ImportAnswer, str, takes_media=JSONL, refuses="NOT_SUPPORTED"),
+
+    op("GET", f"{_V1}/admin/view", "What the search index has reached", "Operating", shapes.ViewPosition, refuses=_VIEW, query="after"),
+    op("POST", f"{_V1}/admin/rebuild-sqlite", "Build the search index anew", "Operating", {202: shapes.Rebuild}, refuses=_VIEW),
+    op("GET", f"{_V1}/admin/rebuild-sqlite", "How far the rebuild is", "Operating", shapes.RebuildProgress),
 
     op("GET", "/openapi.json", "This document", "Description", shapes.OpenApi),
     op("GET", f"{_V1}/openapi.json", "This document", "Description", shapes.OpenApi),

@@ -209,6 +209,7 @@ class Job(Struct, kw_only=True):
     on_dependency_failure: wire.DependencyPolicy | None
     blocked_by: list[str]
     cloned_from: str | None
+    schedule_id: str | None
     tags: dict[str, str]
     group: str | None
     limit_key: str | None
@@ -359,6 +360,7 @@ class RemovalAnswer(QueueChange, kw_only=True):
 
     removed: Count
     operation_id: str | None
+    bulk_operation_id: str | UnsetType | None = UNSET
 
 
 class SettingsAnswer(QueueChange, kw_only=True):
@@ -454,6 +456,359 @@ class ImportAnswer(Struct, kw_only=True):
     index: Count
 
 
+Members = dict[str, Any]  # an object whose members docs/reference/http.md lists
+Counts = dict[str, Count]
+
+
+class JobsPage(Struct, kw_only=True):
+    """Summaries of jobs that match; further members tell how many there are."""
+
+    jobs: list[Members]
+    cursor: str | None
+    has_more: bool
+
+
+class DeadGroups(Struct, kw_only=True):
+    """Dead jobs by kind of error, the largest group first."""
+
+    groups: list[Members]
+    has_more: bool
+    partial: bool
+
+
+class FulltextAnswer(Struct, kw_only=True):
+    """Jobs by words, the best first."""
+
+    q: str
+    results: list[Members]
+    has_more: bool
+    partial: bool
+    duration_ms: Count
+
+
+class Graph(Struct, kw_only=True):
+    """What a job is tied to."""
+
+    job_id: str
+    chain_id: str | None
+    batch_id: str | None
+    jobs: list[Members]
+    edges: list[Members]
+    truncated: bool
+    partial: bool
+
+
+class BatchesPage(Struct, kw_only=True):
+    """Batches, the newest first."""
+
+    batches: list[Batch]
+    cursor: str | None
+    has_more: bool
+
+
+class Storage(Struct, kw_only=True):
+    """What takes how much space."""
+
+    queues: list[Members]
+    totals: Members
+    view_bytes: Count
+    partial: bool
+
+
+BulkStatus = Literal["collecting", "running", "completed", "aborted", "failed", "undoing", "undone"]
+
+
+class BulkAnswer(Struct, kw_only=True):
+    """What was done; of a dry run, what would be."""
+
+    affected: Count
+    skipped: Count
+    skipped_reasons: Counts
+    errors: Count
+    duration_ms: Count
+    bulk_operation_id: str | UnsetType = UNSET
+    status: BulkStatus | UnsetType = UNSET
+    undo_until: Instant | UnsetType | None = UNSET
+    index: Count | UnsetType = UNSET
+    dry_run: bool | UnsetType = UNSET
+    action: wire.BulkAction | UnsetType = UNSET
+    matched: Count | UnsetType = UNSET
+    sample: list[Members] | UnsetType = UNSET
+
+
+class BulkAccepted(Struct, kw_only=True):
+    """An operation that goes on by itself."""
+
+    bulk_operation_id: str
+    status: Literal["processing"] | BulkStatus
+    estimated_total: Count
+    progress_url: str
+    index: Count
+
+
+class Bulk(Struct, kw_only=True):
+    """An operation on many jobs; `index` only in the answer to a change."""
+
+    id: str
+    bulk_operation_id: str
+    status: BulkStatus
+    action: wire.BulkAction
+    queue: str | None
+    filter: Document
+    total: Count
+    processed: Count
+    percent: Count
+    affected: Count
+    skipped: Count
+    skipped_reasons: Counts
+    errors: Count
+    error: str | None
+    created_at: Instant
+    updated_at: Instant
+    finished_at: Instant | None
+    undo_until: Instant | None
+    undone_at: Instant | None
+    restored: Count
+    not_restored: Count
+    not_restored_reasons: Counts
+    index: Count | UnsetType = UNSET
+
+
+class Schedule(Struct, kw_only=True):
+    """A schedule; a list leaves `payload` out, and only a change has `index`."""
+
+    id: str
+    name: str
+    cron: str
+    timezone: str
+    status: Literal["active", "paused", "finished"]
+    paused: bool
+    paused_at: Instant | None
+    paused_reason: str | None
+    next_run_at: Instant | None
+    last_run_at: Instant | None
+    last_slot_at: Instant | None
+    last_job_id: str | None
+    fired: Count
+    skipped: Count
+    overlap: wire.Overlap
+    catch_up: wire.CatchUp
+    jitter: Duration
+    start_at: Instant | None
+    end_at: Instant | None
+    created_at: Instant
+    updated_at: Instant
+    queue: str
+    payload: Document = UNSET
+    priority: wire.Priority
+    max_retries: Count
+    retry_backoff: wire.Backoff
+    retry_base_delay: Duration
+    retry_max_delay: Duration
+    retry_jitter: float
+    expire_after: Duration | None
+    unique_key: str | None
+    unique_period: Count | Duration | None
+    unique_mode: wire.UniqueMode | None
+    tags: dict[str, str]
+    group: str | None
+    limit_key: str | None
+    limits: list[str]
+    cost: Count
+    index: Count | UnsetType = UNSET
+
+
+class ScheduleChange(Struct, kw_only=True):
+    """What a change did to a schedule."""
+
+    id: str
+    name: str
+    status: str
+    next_run_at: Instant | None
+    index: Count
+
+
+class ScheduleRun(Struct, kw_only=True):
+    """The job that was made."""
+
+    job_id: str
+    status: str
+    index: Count
+
+
+class BackfillAnswer(Struct, kw_only=True):
+    """The jobs that were made for past slots."""
+
+    status: str
+    slots: Count
+    skipped: Count
+    job_ids: list[str]
+    index: Count
+
+
+class Runs(Struct, kw_only=True):
+    """Slots to come."""
+
+    runs: list[Instant]
+
+
+class Webhook(Struct, kw_only=True):
+    """An endpoint that gets events; only the answer to a change has `index`."""
+
+    id: str
+    url: str
+    events: list[str]
+    queues: list[str]
+    enabled: bool
+    has_secret: bool
+    retry_limit: Count
+    timeout: Duration
+    created_at: Instant | None
+    updated_at: Instant | None
+    status: Literal["active", "failing", "suspended", "disabled"]
+    suspended_until: Instant | None
+    waiting: Count
+    delivered: Count
+    failed: Count
+    skipped: Count
+    dead_letters: Count
+    failures_in_a_row: Count
+    last_delivery_at: Instant | None
+    last_status_code: Count | None
+    last_error: str | None
+    cursor: Count
+    index: Count | UnsetType = UNSET
+
+
+class WebhookRemoval(Struct, kw_only=True):
+    """The webhook is gone."""
+
+    id: str
+    status: Literal["deleted"]
+    index: Count
+
+
+class DeliveryEvent(Struct, kw_only=True):
+    """What a delivery tells."""
+
+    seq: Count
+    type: str
+    at: Instant | None
+    job_id: str | None
+    queue: str | None
+
+
+class Delivery(Struct, kw_only=True):
+    """One event for one webhook, and how its delivery went."""
+
+    id: str
+    status: str
+    event: DeliveryEvent
+    attempts: Count
+    tried_at: Instant | None
+    next_try_at: Instant | None
+    status_code: Count | None
+    error: str | None
+    duration_ms: Count | None
+    response: str | None
+
+
+class Deliveries(Struct, kw_only=True):
+    """The latest deliveries, newest first."""
+
+    deliveries: list[Delivery]
+
+
+class DeadLetters(Struct, kw_only=True):
+    """What was given up, oldest first."""
+
+    dead_letters: list[Delivery]
+
+
+class Event(Struct, kw_only=True):
+    """Something that happened."""
+
+    seq: Count
+    type: str
+    at: Instant
+    job_id: str | None
+    queue: str | None
+    data: Members
+
+
+class EventsPage(Struct, kw_only=True):
+    """Events after a sequence number, oldest first."""
+
+    events: list[Event]
+    next_after_seq: Count
+    oldest_seq: Count
+    last_seq: Count
+    reset: bool
+
+
+class JobEvent(Struct, kw_only=True):
+    """Something that happened to a job."""
+
+    seq: Count
+    type: str
+    at: Instant
+    queue: str | None
+    attempt: Count | None
+    data: Members | None
+
+
+class Timeline(Struct, kw_only=True):
+    """What happened to a job, oldest first."""
+
+    job_id: str
+    events: list[JobEvent]
+    next_after_seq: Count | None
+    complete: bool | UnsetType = UNSET
+
+
+class Minute(Struct, kw_only=True):
+    """What happened within a minute."""
+
+    minute: Instant
+    enqueued: Count
+    started: Count
+    completed: Count
+    failed: Count
+    dead: Count
+
+
+class Throughput(Struct, kw_only=True):
+    """The last sixty minutes, the current one last."""
+
+    queue: str | None
+    minutes: list[Minute]
+
+
+class ViewPosition(Struct, kw_only=True):
+    """What the search index has reached."""
+
+    position: Count
+    seq: Count
+    floor_seq: Count
+
+
+class Rebuild(Struct, kw_only=True):
+    """How far the last rebuild of the search index is."""
+
+    status: Literal["none", "running", "done"]
+    step: str | None
+    reason: str | None
+    done: Count
+    rebuilds: Count
+
+
+class RebuildProgress(Rebuild, kw_only=True):
+    """How far the last rebuild is, and whether the search index is up."""
+
+    view: str
+    lag: Count
+
+
 class OpenApi(Struct, kw_only=True):
     """This document."""
 
@@ -464,4 +819,4 @@ class OpenApi(Struct, kw_only=True):
 
 
 # Shapes to which further members may be added without notice.
-OPEN = frozenset({"ClusterStatus", "OpenApi"})
+OPEN = frozenset({"ClusterStatus", "JobsPage", "OpenApi"})
