@@ -28,7 +28,7 @@ from corvo.api.routes.bulk import BulkRoutes, progress_route
 from corvo.api.routes.docs import DocsRoutes
 from corvo.api.routes.jobs import JobRoutes
 from corvo.api.routes.limits import LimitRoutes
-from corvo.api.routes.live import LiveRoutes, Timeline, waiting_routes
+from corvo.api.routes.live import LiveRoutes, waiting_routes
 from corvo.api.routes.queues import QueueRoutes
 from corvo.api.routes.schedules import ScheduleRoutes
 from corvo.api.routes.search import SearchRoutes
@@ -63,7 +63,7 @@ class Surface(Struct, frozen=True):
     metrics: Metrics
 
 
-def build(  # noqa: PLR0913 - everything the API stands on, named at the call
+def build(
     engine: "Engine",
     *,
     payload_bytes_max: int = limits.PAYLOAD_BYTES_MAX,
@@ -71,14 +71,13 @@ def build(  # noqa: PLR0913 - everything the API stands on, named at the call
     bulk: BulkRunner | None = None,
     undo_ms: int = limits.UNDO_MS_DEFAULT,
     webhooks: Dispatcher | None = None,
-    timeline: Timeline | None = None,
     heartbeat_ms: int = HEARTBEAT_MS,
     note_report: tracing.Note | None = None,
 ) -> Surface:
     """Build the API of an engine. Without a running dispatcher webhooks are kept, not delivered."""
     view = view if view is not None else ViewClient(engine, is_on=False)
     hub = Hub(engine, heartbeat_ms=heartbeat_ms)
-    live = LiveRoutes(engine, hub, timeline)
+    live = LiveRoutes(engine, hub, view)
     hot = hot_table(HotRoutes(engine, payload_bytes_max))
     if note_report is not None:
         for pattern in (f"{_PREFIX}/ack/{{id}}", f"{_PREFIX}/fail/{{id}}"):

@@ -146,6 +146,7 @@ async def build(config: Config, fatal: Fatal) -> Server:
     tasks.start("bulk", bulk.run())
     tasks.start("webhooks", webhooks.run())
     surface.metrics.add(partial(_add_edge, edge, ticker))
+    surface.metrics.add(partial(_add_view, view))
     keeper = None
     if view.is_on:
         directory = None if config.ephemeral else Layout(config.data_dir).view
@@ -164,6 +165,11 @@ def _make_tracer(config: Config, engine: Engine) -> "Tracer | None":
     from corvo.server.tracing import make_tracer  # noqa: PLC0415
 
     return make_tracer(engine)
+
+
+def _add_view(view: ViewClient, page: Page) -> None:
+    """Show how far the view is behind."""
+    page.gauge("view_lag_entries", "entries the view has not shown yet", view.lag)
 
 
 def _add_edge(edge: Listener, ticker: Ticker, page: Page) -> None:

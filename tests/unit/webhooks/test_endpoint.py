@@ -138,7 +138,7 @@ def test_every_event_is_delivered_or_filed(chance: Random, retry_limit: int):
     assert set(world.delivered) | set(letters) == set(world.wanted)
     view = world.machine.webhook(0, HOOK)
     assert view is not None
-    # Events of its own (it may end suspended, with nothing left to send) may follow the last wanted.
+    # Events of its own may follow the last wanted: it may end suspended, with nothing to send.
     assert view.progress.seq >= max(world.wanted, default=0)
     assert view.progress.done == []
 

@@ -23,6 +23,7 @@ from corvo.model.job import SETTLED
 
 if TYPE_CHECKING:
     from corvo.engine import Engine
+    from corvo.view.client import ViewClient
 
 _EVENTS: Final = "/api/v1/events"
 _WAIT: Final = "/api/v1/jobs/{id}/wait"
@@ -38,11 +39,14 @@ Waiting = Callable[[Call, Receive, Send], Awaitable[None]]
 class LiveRoutes:
     """The operations on what happens, bound to one hub."""
 
-    def __init__(self, engine: "Engine", hub: Hub, timeline: Timeline | None = None) -> None:
+    def __init__(self, engine: "Engine", hub: Hub, view: "ViewClient | None" = None) -> None:
         self._engine = engine
         self._hub = hub
         # The view has whole timelines; without it the server's memory of the last events answers.
-        self._timeline = timeline if timeline is not None else self._recent_timeline
+        self._view = view if view is not None and view.is_on else None
+        self._timeline: Timeline = (
+            self._recent_timeline if self._view is None else self._whole_timeline
+        )
 
     def table(self) -> Table:
         """Paths, methods and operations of what is answered at once."""
@@ -144,6 +148,19 @@ class LiveRoutes:
     async def job_events(self, call: Call) -> Answer:
         """`GET /jobs/{id}/events`: what happened to a job, oldest first."""
         return await self._timeline(call, _identifier(call))
+
+    async def _whole_timeline(self, call: Call, identifier: bytes) -> Answer:
+        """Answer from the view, which has every event of every job it knows."""
+        assert self._view is not None
+        if self._engine.read.job(call.principal.ns, identifier) is None:
+            raise not_found("job")
+        query: dict[str, Any] = {
+            "ns": call.principal.ns,
+            "job_id": render_id(JOB, identifier),
+            "after_seq": _parse_seq(call.query("after_seq"), "after_seq") or 0,
+            "limit": _parse_limit(call.query("limit")),
+        }
+        return Answer(200, await self._view.query("job_events", query, call.after))
 
     async def _recent_timeline(self, call: Call, identifier: bytes) -> Answer:
         """Answer from the events in memory; `complete` tells whether the first one is among them.
