@@ -67,11 +67,7 @@ def narrowed(ids: list[str], others: dict[str, list[str]]) -> dict[str, Any]:
         for operation in methods.values():
             for parameter in operation.get("parameters", ()):
                 if parameter["in"] == "path":
-                    any_text = parameter["schema"]
-                    if path.startswith("/api/v1/webhooks/{id}") and parameter["name"] == "id":
-                        # Anything else is the name of a queue, and another route.
-                        any_text = {"type": "string", "pattern": "^wh_[A-Z0-9]{1,30}$"}
-                    parameter["schema"] = {"anyOf": [known, any_text]}
+                    parameter["schema"] = {"anyOf": [known, parameter["schema"]]}
                 if parameter["name"] == "timeout":
                     parameter |= {"required": True, "schema": {"const": 0}}
     schemas = made["components"]["schemas"]
@@ -184,6 +180,10 @@ def fuzz_operation(server: Server, operation: Any, mode: GenerationMode) -> None
     )
     @given(case=operation.as_strategy(generation_mode=mode))
     def fuzz(case: Any) -> None:
+        is_webhook = operation.path.startswith("/api/v1/webhooks/{id}")
+        if is_webhook and not str(case.path_parameters["id"]).startswith("wh_"):
+            # Any other text leads to another route, the incoming webhooks.
+            case.path_parameters["id"] = "wh_0"
         base = f"http://127.0.0.1:{server.port}"
         case.call_and_validate(base_url=base, session=session, checks=checks, timeout=10)
 
