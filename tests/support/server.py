@@ -160,7 +160,7 @@ class Server:
         async def body() -> Result:
             return await work()
 
-        return asyncio.run_coroutine_threadsafe(body(), self._loop).result(30)
+        return asyncio.run_coroutine_threadsafe(body(), self._loop).result(90)
 
     def advance(self, ms: int) -> None:
         """Let time pass, and let everything happen that is then due."""
@@ -194,7 +194,8 @@ class Server:
         """Let the server's loop go on until a fact holds."""
 
         async def look() -> None:
-            async with asyncio.timeout(10):
+            # Generous: the bound is for a fact that never comes, not for a slow machine.
+            async with asyncio.timeout(60):
                 while not fact():  # noqa: ASYNC110 - the facts are the server's, without events
                     await asyncio.sleep(0)
 
