@@ -12,6 +12,7 @@ from corvo.cli.load import drive
 BATCH_SIZE = 64
 ENQUEUE_TARGETS = {"off": 0.45, "always": 0.30}
 MIXED_TARGETS = {"off": 0.40, "always": 0.33}
+VIEW_COST_MAX = 1.1
 
 
 def enqueue(scale: Scale) -> list[Figure]:
@@ -78,6 +79,30 @@ def _figures_of(
         spread = f"per round {min(ratios):.2f}–{max(ratios):.2f}"
         figures.append(Figure(f"{label}, of bare", median(ratios), "×", target, note=spread))
     return figures
+
+
+def view(scale: Scale) -> list[Figure]:
+    """What the read side costs the core: processor time per enqueue with it and without it."""
+    with Corvo("always") as without, Corvo("always", view="on") as having:
+        rounds = _interleave([without, having], "enqueue", scale)
+    pairs = zip(rounds[having.name], rounds[without.name], strict=True)
+    ratios = [on.cpu_us / off.cpu_us for on, off in pairs]
+    spread = f"per round {min(ratios):.2f}–{max(ratios):.2f}"
+    target = None if scale.is_quick else VIEW_COST_MAX
+    return [
+        Figure(f"view: {server.name}, core time", median(loads), "µs/req")
+        for server in (without, having)
+        if (loads := [load.cpu_us for load in rounds[server.name]])
+    ] + [
+        Figure(
+            "view: core time with it, of without",
+            median(ratios),
+            "×",
+            target,
+            is_ceiling=True,
+            note=spread,
+        )
+    ]
 
 
 def batch(scale: Scale) -> list[Figure]:

@@ -32,6 +32,7 @@ FIGURES: dict[str, Callable[[Scale], list[Figure]]] = {
     "kept": scale_figures.kept,
     "restart": restart_figures.restart,
     "search": search_figures.search,
+    "view": http_figures.view,
 }
 RESULTS = Path(__file__).resolve().parent / "results"
 

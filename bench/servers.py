@@ -102,15 +102,20 @@ class Baseline(Process):
 
 
 class Corvo(Process):
-    """A server with all features on and data in a directory of its own."""
+    """A server with data in a directory of its own.
 
-    def __init__(self, fsync: str = "always", *flags: str) -> None:
+    The read side is a process of its own and would take the core the load generator needs; figures
+    of the write path leave it off, and `view` measures what it costs the write path.
+    """
+
+    def __init__(self, fsync: str = "always", *flags: str, view: str = "off") -> None:
         self._directory = tempfile.TemporaryDirectory(prefix="corvo-bench-")
         arguments = [sys.executable, "-m", "corvo", "server", "--bind", "127.0.0.1:0"]
-        arguments += ["--data-dir", self._directory.name, "--fsync", fsync]
+        arguments += ["--data-dir", self._directory.name, "--fsync", fsync, "--view", view]
         # Load generators leave with jobs in hand; nobody will report on them during a drain.
         arguments += ["--shutdown-timeout", "100ms", "--log-level", "warning", *flags]
-        super().__init__(arguments, f"corvo --fsync {fsync}")
+        suffix = " --view on" if view == "on" else ""
+        super().__init__(arguments, f"corvo --fsync {fsync}{suffix}")
         self.fsync = fsync
 
     def __exit__(
