@@ -41,15 +41,11 @@ run: $(VENV)/.stamp-run ## start a server on 127.0.0.1:8080 with its data in ./d
 test: setup check ## check, then run the whole suite (TESTS=path for a part, WORKERS=n)
 	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal $(TESTS)
 
-# Import contracts name every package of the tree and cannot be read while one is absent.
-PACKAGES := api cli engine keys machine model replication runtime scheduler server storage
-ABSENT := $(filter-out $(patsubst src/corvo/%/__init__.py,%,$(wildcard src/corvo/*/__init__.py)),$(PACKAGES))
-
 check: setup ## format, lint, types, import contracts
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/basedpyright --level error
-	$(if $(ABSENT),@echo "import contracts wait for: $(ABSENT)",$(BIN)/lint-imports --no-logo)
+	$(BIN)/lint-imports --no-logo
 
 fix: setup ## format and repair what can be repaired
 	$(BIN)/ruff check --fix-only .

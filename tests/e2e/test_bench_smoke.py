@@ -21,6 +21,8 @@ from tests.support.process import ROOT, environment
         "backlog",
         "restart",
         "search",
+        "kept",
+        "view",
     ],
 )
 def test_figure_runs_and_verifies_itself(figure: str) -> None:
