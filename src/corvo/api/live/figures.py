@@ -1,6 +1,6 @@
 """Counts and times taken from events: what `/metrics` and `/metrics/throughput` answer with.
 
-Cost: about half a microsecond an event, on the loop but outside of any request; the hot path counts
+Cost: about a microsecond an event, on the loop but outside of any request; the hot path counts
 nothing of this. All of it starts empty with the process, except the minutes, which the hub fills
 from stored events (`Hub.recall`).
 """
