@@ -35,7 +35,10 @@ TABLES_OF_JOBS = (
     "job_usage",
     "job_iterations",
 )
-TABLES = ("job_events", "queues", "batches", "queue_minutes", "job_marks", "workers")
+TABLES = (
+    *("job_events", "queues", "batches", "queue_minutes", "job_marks", "workers"),
+    *("schedules", "webhooks"),
+)
 
 
 class BareEngine:

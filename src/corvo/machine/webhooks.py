@@ -27,7 +27,7 @@ def create_webhook(state: State, command: CreateWebhook) -> WebhookChanged | Rej
             outcome.TOO_MANY_WEBHOOKS, f"there are {limits.WEBHOOKS_MAX} webhooks already"
         )
     position = state.position()
-    _note(state, ev.WEBHOOK_CREATED, command.id)
+    _note(state, ev.WEBHOOK_CREATED, command.ns, command.id)
     webhook = Webhook(
         command.id,
         command.ns,
@@ -54,7 +54,7 @@ def replace_webhook(state: State, command: ReplaceWebhook) -> WebhookChanged | R
         return _unknown()
     old, progress = found.webhook, found.progress
     position = state.position()
-    _note(state, ev.WEBHOOK_UPDATED, command.id)
+    _note(state, ev.WEBHOOK_UPDATED, command.ns, command.id)
     if command.is_enabled and not old.is_enabled:
         # What happened while it was switched off was not wanted.
         fresh = _from_now(state, position)
@@ -87,7 +87,7 @@ def delete_webhook(state: State, command: DeleteWebhook) -> WebhookChanged | Rej
     state.writes[space.webhook_progress_key(ns, webhook_id)] = None
     for key in _letter_keys(state, ns, webhook_id, limits.WEBHOOK_LETTERS_MAX):
         state.writes[key] = None
-    _note(state, ev.WEBHOOK_DELETED, webhook_id)
+    _note(state, ev.WEBHOOK_DELETED, ns, webhook_id)
     return WebhookChanged("deleted")
 
 
@@ -116,7 +116,7 @@ def record_deliveries(state: State, command: RecordDeliveries) -> Swept:
 def _suspend(state: State, command: RecordDeliveries, progress: Progress) -> None:
     if bool(command.suspended_ms) != bool(progress.suspended_ms):
         kind = ev.WEBHOOK_SUSPENDED if command.suspended_ms else ev.WEBHOOK_RESUMED
-        _note(state, kind, command.id)
+        _note(state, kind, command.ns, command.id)
     progress.suspended_ms = command.suspended_ms
 
 
@@ -151,9 +151,9 @@ def _save(state: State, ns: int, webhook_id: bytes, progress: Progress) -> None:
     state.writes[space.webhook_progress_key(ns, webhook_id)] = codec.encode(progress)
 
 
-def _note(state: State, kind: int, webhook_id: bytes) -> None:
+def _note(state: State, kind: int, ns: int, webhook_id: bytes) -> None:
     data = {"webhook_id": ids.render_id(ids.WEBHOOK, webhook_id)}
-    state.events.append(Event(kind, b"", "", 0, data))
+    state.events.append(Event(kind, b"", "", 0, data, ns))
 
 
 def _unknown() -> Rejected:

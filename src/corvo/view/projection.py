@@ -14,12 +14,13 @@ import apsw
 
 from corvo.model import event as ev
 from corvo.model import limits
-from corvo.model.copied import Copies, JobCopy
+from corvo.model.copied import Copies, JobCopy, ScheduleCopy, WebhookCopy
 from corvo.model.event import EVENT_NAMES, EventBlock
-from corvo.model.ids import BATCH, JOB, parse_id, render_id
+from corvo.model.ids import BATCH, JOB, WEBHOOK, parse_id, render_id
 from corvo.model.job import UNIQUE_MODE_NAMES, Batch, Spec
 from corvo.model.queue import QueueRecord
-from corvo.view import rows
+from corvo.model.schedule import SCHEDULE
+from corvo.view import rows, small_rows
 from corvo.view.minutes import Minutes
 
 _COLUMNS: Final = (*rows.SPEC_COLUMNS, *rows.JOB_COLUMNS)
@@ -42,6 +43,8 @@ _WRITE_ERROR = "INSERT OR REPLACE INTO job_errors VALUES (?, ?, ?, ?, ?, ?, ?, ?
 _WRITE_USAGE = "INSERT OR REPLACE INTO job_usage VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 _WRITE_QUEUE = f"INSERT OR REPLACE INTO queues VALUES ({', '.join('?' * 20)})"
 _WRITE_BATCH = f"INSERT OR REPLACE INTO batches VALUES ({', '.join('?' * 12)})"
+_WRITE_SCHEDULE = "INSERT OR REPLACE INTO schedules VALUES (?, ?, ?, ?, ?, ?)"
+_WRITE_WEBHOOK = "INSERT OR REPLACE INTO webhooks VALUES (?, ?, ?, ?, ?)"
 _WRITE_LOCK = "INSERT OR REPLACE INTO unique_locks VALUES (?, ?, ?, ?, ?, ?)"
 _WRITE_WORKER = (
     "INSERT INTO workers VALUES (?1, ?2, NULL, ?3, ?3, 1) ON CONFLICT DO UPDATE "
@@ -89,9 +92,16 @@ class Projection:
         if copies.gone_queues:
             sql = "DELETE FROM queues WHERE ns = ? AND name = ?"
             self.connection.executemany(sql, copies.gone_queues)
-        if copies.gone_batches:
-            names = [(render_id(BATCH, identifier),) for identifier in copies.gone_batches]
-            self.connection.executemany("DELETE FROM batches WHERE id = ?", names)
+        self._remove("batches", BATCH, copies.gone_batches)
+        self.apply_schedules(copies.schedules)
+        self.apply_webhooks(copies.webhooks)
+        self._remove("schedules", SCHEDULE, copies.gone_schedules)
+        self._remove("webhooks", WEBHOOK, copies.gone_webhooks)
+
+    def _remove(self, table: str, prefix: str, identifiers: list[bytes]) -> None:
+        if identifiers:
+            names = [(render_id(prefix, identifier),) for identifier in identifiers]
+            self.connection.executemany(f"DELETE FROM {table} WHERE id = ?", names)
 
     def apply_queues(self, records: Iterable[QueueRecord]) -> None:
         """Write queues."""
@@ -100,6 +110,16 @@ class Projection:
     def apply_batches(self, batches: Iterable[Batch]) -> None:
         """Write batches."""
         self.connection.executemany(_WRITE_BATCH, [rows.batch_row(batch) for batch in batches])
+
+    def apply_schedules(self, copies: Iterable[ScheduleCopy]) -> None:
+        """Write schedules."""
+        found = [small_rows.schedule_row(copy) for copy in copies]
+        self.connection.executemany(_WRITE_SCHEDULE, found)
+
+    def apply_webhooks(self, copies: Iterable[WebhookCopy]) -> None:
+        """Write webhooks."""
+        found = [small_rows.webhook_row(copy) for copy in copies]
+        self.connection.executemany(_WRITE_WEBHOOK, found)
 
     def apply_job(self, copy: JobCopy) -> None:
         """Write one job, or note that its spec is wanted."""
