@@ -45,12 +45,16 @@ _WRITE_QUEUE = f"INSERT OR REPLACE INTO queues VALUES ({', '.join('?' * 20)})"
 _WRITE_BATCH = f"INSERT OR REPLACE INTO batches VALUES ({', '.join('?' * 12)})"
 _WRITE_SCHEDULE = "INSERT OR REPLACE INTO schedules VALUES (?, ?, ?, ?, ?, ?)"
 _WRITE_WEBHOOK = "INSERT OR REPLACE INTO webhooks VALUES (?, ?, ?, ?, ?)"
-_WRITE_LOCK = "INSERT OR REPLACE INTO unique_locks VALUES (?, ?, ?, ?, ?, ?)"
+_WRITE_LOCK = "INSERT OR REPLACE INTO unique_locks VALUES (?, ?, ?, ?, ?, ?, ?)"
 _WRITE_WORKER = (
     "INSERT INTO workers VALUES (?1, ?2, NULL, ?3, ?3, 1) ON CONFLICT DO UPDATE "
     "SET last_seen_ms = ?3, started_count = started_count + 1"
 )
+_WRITE_ITERATION = (
+    "INSERT OR REPLACE INTO job_iterations SELECT n, ?, ?, ?, ?, ?, ? FROM jobs WHERE id = ?"
+)
 _WRITE_JOB_WORKER = "INSERT OR IGNORE INTO job_workers VALUES (?, ?)"
+_OF_ITERATIONS: Final = frozenset({ev.ITERATED, ev.DELETED, ev.PURGED})
 # Tables whose rows go with the job.
 _OWNED: Final = (
     "job_payloads",
@@ -214,7 +218,8 @@ class Projection:
                 "JOIN jobs USING (n) WHERE jobs.id = ?"
             )
             mode = execute(sql, (identifier,)).get
-        execute(_WRITE_LOCK, (copy.job.ns, copy.queue, key, identifier, mode, copy.lock_ms))
+        place = (copy.job.ns, copy.job.queue_id, copy.queue, key)
+        execute(_WRITE_LOCK, (*place, identifier, mode, copy.lock_ms))
 
     def _rewrite_text(self, number: int) -> None:
         sql = (
@@ -270,6 +275,8 @@ class Projection:
                     minutes.add(event, job_id, block.at_ms)
                 if event.type == ev.STARTED:
                     self._note_worker(event, job_id, block.at_ms)
+                elif event.type in _OF_ITERATIONS:
+                    self._note_iteration(event, found[-1])
         self.connection.executemany(_WRITE_EVENT, found)
         minutes.write()
 
@@ -281,6 +288,17 @@ class Projection:
         sql = "INSERT OR IGNORE INTO job_workers SELECT n, ? FROM jobs WHERE id = ?"
         self.connection.execute(sql, (worker, job_id))
 
+    def _note_iteration(self, event: ev.Event, row: rows.Row) -> None:
+        seq, _, at_ms, _, _, job_id, _, attempt, data = row
+        if event.type != ev.ITERATED:
+            # A job of that id that comes back was not there: it has no iterations.
+            sql = "DELETE FROM job_iterations WHERE n = (SELECT n FROM jobs WHERE id = ?)"
+            self.connection.execute(sql, (job_id,))
+        elif event.data is not None:
+            about = (event.data["iteration"], event.data["status"])
+            self.connection.execute(_WRITE_ITERATION, (*about, attempt, at_ms, seq, data, job_id))
+
     def forget_events(self, floor_seq: int) -> None:
         """Drop events the store does not keep any more."""
         self.connection.execute("DELETE FROM job_events WHERE seq < ?", (floor_seq,))
+        self.connection.execute("DELETE FROM job_iterations WHERE seq < ?", (floor_seq,))

@@ -184,12 +184,13 @@ CREATE INDEX batches_by_creation ON batches (ns, created_ms, id);
 -- expires_ms; whoever reads compares with the time.
 CREATE TABLE unique_locks (
   ns INTEGER NOT NULL,
+  queue_id INTEGER NOT NULL,    -- a queue deleted and made again has another: two may have one name
   queue TEXT NOT NULL,
   unique_key TEXT NOT NULL,
   job_id TEXT NOT NULL,
   mode TEXT NOT NULL,
   expires_ms INTEGER NOT NULL,
-  PRIMARY KEY (ns, queue, unique_key)
+  PRIMARY KEY (ns, queue_id, unique_key)
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX unique_locks_by_job ON unique_locks (job_id);
 
@@ -208,16 +209,18 @@ CREATE TABLE job_usage (
   PRIMARY KEY (n, phase)
 ) STRICT, WITHOUT ROWID;
 
--- Iterations of agent jobs as reported; empty until a worker reports some.
+-- What was last reported about each iteration of a job, for as long as the event is kept.
 CREATE TABLE job_iterations (
   n INTEGER NOT NULL,
   iteration INTEGER NOT NULL,
   status TEXT NOT NULL,
-  reported TEXT NOT NULL,       -- JSON text as it came
+  attempt INTEGER NOT NULL,
+  at_ms INTEGER NOT NULL,
+  seq INTEGER NOT NULL,         -- of the event
+  reported TEXT NOT NULL,       -- data of the event, a JSON object
   PRIMARY KEY (n, iteration)
 ) STRICT, WITHOUT ROWID;
 
--- Small records of other kinds, each mirrored as the JSON the server renders for it.
 CREATE TABLE workers (
   ns INTEGER NOT NULL,
   id TEXT NOT NULL,
@@ -228,6 +231,7 @@ CREATE TABLE workers (
   PRIMARY KEY (ns, id)
 ) STRICT, WITHOUT ROWID;
 
+-- Schedules and webhooks: columns to find them by, and the rest of what changes with an event.
 CREATE TABLE schedules (
   id TEXT PRIMARY KEY,
   ns INTEGER NOT NULL,
