@@ -232,7 +232,8 @@ class Follower:
 
     def _apply_next(self, file: _File) -> str:
         """Ask for what follows and write it in one transaction; returns why that can not be."""
-        self._tell(Pull(file.cursor.position, self._events_count))
+        stands = file.cursor
+        self._tell(Pull(stands.position, self._events_count, stands.block_position))
         answer = self._receive()
         if isinstance(answer, Slice) and _is_empty(file.cursor, answer):
             return ""

@@ -137,6 +137,8 @@ class Sender:
     async def _hello(self, hello: Hello) -> None:
         reason = self._mismatch(hello)
         epoch, index = self._engine.read.epoch, self._engine.index
+        # One that begins anew does so from a copy of the store that is made later than this.
+        self._standing.note_needed(index if reason else hello.block_position)
         await self._send(Welcome(not reason, reason, epoch, index))
 
     def _mismatch(self, hello: Hello) -> str:
@@ -162,7 +164,7 @@ class Sender:
 
     async def _pull(self, pull: Pull) -> None:
         standing = self._standing
-        standing.note_position(pull.position, pull.events)
+        standing.note_position(pull.position, pull.events, pull.block_position)
         await self._wait(pull.position)
         engine = self._engine
         reason = standing.take_rebuild()
