@@ -1,7 +1,9 @@
 """Retention of events waits for the view, as it waits for webhooks."""
 
+import contextlib
 import os
 import signal
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -37,6 +39,17 @@ def wait_oldest(server: ServerProcess, seq: int) -> None:
     raise AssertionError(f"the oldest event is still {oldest(server)}, not {seq}")
 
 
+@contextlib.contextmanager
+def stopped(pid: int) -> Iterator[None]:
+    """Hold a process still; it never stays so, for it would hold up the end of the test."""
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGCONT)
+
+
 @pytest.mark.parametrize("is_killed", [False, True])
 def test_events_wait_for_a_view_that_stopped(tmp_path: Path, is_killed: bool):  # noqa: FBT001
     """It comes back, or another one in its place, and follows: nothing is built anew."""
@@ -46,12 +59,13 @@ def test_events_wait_for_a_view_that_stopped(tmp_path: Path, is_killed: bool):  
         wait_oldest(server, 50)
         reached = ask(server, "GET", "/admin/view")[2]["seq"]
         pid = view_of(server)["pid"]
-        os.kill(pid, signal.SIGSTOP)
-        enqueue(server, 2 * KEPT)
-        # Without the view's word these would be gone: only the last hundred are kept.
-        wait_oldest(server, reached - 1)
-        assert reached - 1 <= oldest(server) <= reached + 1
-        os.kill(pid, signal.SIGKILL if is_killed else signal.SIGCONT)
+        with stopped(pid):
+            enqueue(server, 2 * KEPT)
+            # Without the view's word these would be gone: only the last hundred are kept.
+            wait_oldest(server, reached - 1)
+            assert reached - 1 <= oldest(server) <= reached + 1
+            if is_killed:
+                os.kill(pid, signal.SIGKILL)
         reach(server)
         wait_oldest(server, reached + KEPT)
         figures = view_of(server)
@@ -66,11 +80,9 @@ def test_a_view_that_is_away_too_long_is_not_waited_for(tmp_path: Path):
     with ServerProcess(tmp_path / "data", *FLAGS, "--events-max", "20") as server:
         enqueue(server, 10)
         reach(server)
-        pid = view_of(server)["pid"]
-        os.kill(pid, signal.SIGSTOP)
-        enqueue(server, 150)
-        wait_oldest(server, 60)
-        os.kill(pid, signal.SIGCONT)
+        with stopped(view_of(server)["pid"]):
+            enqueue(server, 150)
+            wait_oldest(server, 60)
         reach(server)
         assert view_of(server)["rebuild"]["rebuilds"] == 1
         assert server.stop() == 0
