@@ -13,7 +13,6 @@ from corvo.model import job as jb
 from corvo.model import limits
 from corvo.model.job import Job, JobError
 
-
 _OPENINGS_MAX = 32  # brackets in a report of usage that is looked into
 _ITERATION_MAX = 2**31 - 1
 _STATUS_CHARACTERS_MAX = 40

@@ -9,6 +9,7 @@ lies between, never what is stored.
 from typing import Any, Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from corvo.view.conditions import bounds, conditions, joined
 from corvo.view.filters import SORTS, Filter, Page
@@ -63,7 +64,7 @@ class Walk:
         is_split = run.column == "created_ms" and not is_short
         self._states = wanted.wanted_states if is_split else []
         # The walk of each state names it; a list of states beside that costs the index its order.
-        self._where = conditions(_stateless(wanted) if self._states else wanted).where()
+        self._where = conditions(replace(wanted, states=[]) if self._states else wanted).where()
         self.index = "" if is_short else self._index_for(self._states[0] if self._states else "")
 
     def _index_for(self, state: str) -> str:
@@ -131,8 +132,3 @@ class Walk:
         values = tuple(value for part in parts for value in part.values)
         text = " UNION ALL ".join(part.text for part in parts)
         return Sql(f"{text} ORDER BY k {direction}, id {direction} {tail}", (*values, *more))
-
-
-def _stateless(wanted: Filter) -> Filter:
-    fields = {name: getattr(wanted, name) for name in wanted.__struct_fields__}
-    return Filter(**{**fields, "states": []})

@@ -51,7 +51,7 @@ def stopped(pid: int) -> Iterator[None]:
 
 
 @pytest.mark.parametrize("is_killed", [False, True])
-def test_events_wait_for_a_view_that_stopped(tmp_path: Path, is_killed: bool):  # noqa: FBT001
+def test_events_wait_for_a_view_that_stopped(tmp_path: Path, is_killed: bool):
     """It comes back, or another one in its place, and follows: nothing is built anew."""
     with ServerProcess(tmp_path / "data", *FLAGS, "--events-max", str(KEPT)) as server:
         enqueue(server, KEPT + 50)

@@ -359,7 +359,7 @@ class SlowClock:
         {"payload_contains": "seven"},
         {"payload_jq": ".n == 7", "states": ["pending", "dead"]},
         {"priority": 1, "queue": "q"},
-        {"priority": 1, "states": ["dead"]},
+        {"priority": 1, "states": ["dead", "pending", "held"]},
     ],
 )
 def test_answers_that_are_a_part_go_on_without_gap_or_repeat(
