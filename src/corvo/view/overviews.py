@@ -125,7 +125,7 @@ def storage(connection: apsw.Connection, parameters: Parameters) -> bytes:
         "SELECT j.queue, count(*), sum(octet_length(p.payload_text)),"
         " sum(ifnull(octet_length(d.result_text), 0)),"
         " sum(ifnull(octet_length(d.checkpoint_text), 0)), sum(j.error_count)"
-        " FROM jobs j INDEXED BY jobs_by_queue CROSS JOIN job_payloads p ON p.n = j.n"
+        " FROM jobs j INDEXED BY jobs_by_queue_state CROSS JOIN job_payloads p ON p.n = j.n"
         " LEFT JOIN job_documents d ON d.n = j.n WHERE j.ns = ? GROUP BY j.queue"
     )
     names = ("queue", "jobs", "payload_bytes", "result_bytes", "checkpoint_bytes", "errors")

@@ -26,13 +26,13 @@ from corvo.view.minutes import Minutes
 _COLUMNS: Final = (*rows.SPEC_COLUMNS, *rows.JOB_COLUMNS)
 _INSERT_JOB = (
     f"INSERT INTO jobs ({', '.join(_COLUMNS)}, scheduled_ms, tags) "
-    f"VALUES ({', '.join('?' * len(_COLUMNS))}, ?, jsonb(?)) RETURNING n"
+    f"VALUES ({', '.join('?' * len(_COLUMNS))}, ?, jsonb(?))"
 )
 _UPDATE_JOB = (
     f"UPDATE jobs SET {', '.join(f'{name} = ?' for name in rows.JOB_COLUMNS)}, "
     "scheduled_ms = coalesce(?, asked_ms) WHERE n = ?"
 )
-_FIND_JOB = "SELECT n, queue, last_error, unique_key FROM jobs WHERE id = ?"
+_FIND_JOB = "SELECT n, queue, last_error, unique_key, worker_id FROM jobs WHERE id = ?"
 _WRITE_PAYLOAD = (
     "INSERT OR REPLACE INTO job_payloads (n, payload_text, payload, options, bytes) "
     "VALUES (?1, ?2, CASE WHEN json_valid(?2) THEN jsonb(?2) END, ?3, ?4)"
@@ -47,8 +47,8 @@ _WRITE_SCHEDULE = "INSERT OR REPLACE INTO schedules VALUES (?, ?, ?, ?, ?, ?)"
 _WRITE_WEBHOOK = "INSERT OR REPLACE INTO webhooks VALUES (?, ?, ?, ?, ?)"
 _WRITE_LOCK = "INSERT OR REPLACE INTO unique_locks VALUES (?, ?, ?, ?, ?, ?, ?)"
 _WRITE_WORKER = (
-    "INSERT INTO workers VALUES (?1, ?2, NULL, ?3, ?3, 1) ON CONFLICT DO UPDATE "
-    "SET last_seen_ms = ?3, started_count = started_count + 1"
+    "INSERT INTO workers VALUES (?1, ?2, NULL, ?3, ?4, ?5) ON CONFLICT DO UPDATE "
+    "SET last_seen_ms = ?4, started_count = started_count + ?5"
 )
 _WRITE_ITERATION = (
     "INSERT OR REPLACE INTO job_iterations SELECT n, ?, ?, ?, ?, ?, ? FROM jobs WHERE id = ?"
@@ -75,6 +75,8 @@ class Projection:
         # Jobs and batches named by events or rows whose records were not sent along.
         self._wanted_jobs: set[tuple[int, bytes]] = set()
         self._wanted_batches: set[tuple[int, bytes]] = set()
+        # Who has each job of the slice, as its record says.
+        self._workers_seen: dict[bytes, str] = {}
 
     def take_wanted(self) -> tuple[list[tuple[int, bytes]], list[tuple[int, bytes]]]:
         """Records that have to be asked for before the transaction may be committed."""
@@ -89,16 +91,21 @@ class Projection:
         """Write records as they stand, and remove what is gone."""
         for copy in copies.jobs:
             self.apply_job(copy)
+            self._workers_seen[copy.job.id] = copy.job.worker
         for identifier in copies.gone_jobs:
             self._remove_job(identifier)
-        self.apply_queues(copies.queues)
-        self.apply_batches(copies.batches)
+        if copies.queues:
+            self.apply_queues(copies.queues)
+        if copies.batches:
+            self.apply_batches(copies.batches)
         if copies.gone_queues:
             sql = "DELETE FROM queues WHERE ns = ? AND name = ?"
             self.connection.executemany(sql, copies.gone_queues)
         self._remove("batches", BATCH, copies.gone_batches)
-        self.apply_schedules(copies.schedules)
-        self.apply_webhooks(copies.webhooks)
+        if copies.schedules:
+            self.apply_schedules(copies.schedules)
+        if copies.webhooks:
+            self.apply_webhooks(copies.webhooks)
         self._remove("schedules", SCHEDULE, copies.gone_schedules)
         self._remove("webhooks", WEBHOOK, copies.gone_webhooks)
 
@@ -136,7 +143,7 @@ class Projection:
                 return
             self.insert_job(copy, copy.spec)
             return
-        number, queue, last_error, unique_key = found
+        number, queue, last_error, unique_key, worker = found
         row = rows.job_row(copy)
         self.connection.execute(_UPDATE_JOB, (*row, rows.due_of(copy), number))
         if copy.spec is not None:
@@ -144,6 +151,8 @@ class Projection:
         error = row[rows.JOB_COLUMNS.index("last_error")]
         if copy.spec is not None or queue != copy.queue or error != last_error:
             self._rewrite_text(number)
+        if copy.job.worker and copy.job.worker != worker:
+            self.connection.execute(_WRITE_JOB_WORKER, (number, copy.job.worker))
         self._write_reports(number, copy, is_new=False)
         if unique_key is not None:
             self._write_lock(identifier, unique_key, copy)
@@ -156,11 +165,15 @@ class Projection:
         due_ms = rows.due_of(copy)
         scheduled_ms = due_ms if due_ms is not None else spec.scheduled_ms or None
         values = (*row, *mutable, scheduled_ms, tags)
-        number: int = self.connection.execute(_INSERT_JOB, values).get
+        self.connection.execute(_INSERT_JOB, values)
+        # Cost: RETURNING would give the same number for half as much again.
+        number = self.connection.last_insert_rowid()
         self._write_spec(number, spec)
         error = mutable[rows.JOB_COLUMNS.index("last_error")]
         words = (number, row[0], copy.queue, rows.text(spec.payload), tags or "", error or "")
         self.connection.execute(_WRITE_TEXT + "(?, ?, ?, ?, ?, ?)", words)
+        if copy.job.worker:
+            self.connection.execute(_WRITE_JOB_WORKER, (number, copy.job.worker))
         self._write_reports(number, copy, is_new=True)
         if spec.unique is not None:
             self._write_lock(row[0], spec.unique.key, copy, spec)
@@ -174,11 +187,8 @@ class Projection:
             self.connection.executemany("INSERT OR REPLACE INTO job_tags VALUES (?, ?, ?)", tags)
 
     def _write_reports(self, number: int, copy: JobCopy, *, is_new: bool) -> None:
-        """Write what workers said: errors, documents, usage, and who they are."""
-        job = copy.job
+        """Write what workers said: errors, documents, usage."""
         execute = self.connection.execute
-        if job.worker:
-            execute(_WRITE_JOB_WORKER, (number, job.worker))
         if copy.errors:
             self._write_errors(number, copy)
         documents = rows.documents_row(copy)
@@ -255,6 +265,7 @@ class Projection:
         """Write events, and what is counted from them."""
         minutes = Minutes(self.connection)
         found: list[rows.Row] = []
+        workers: dict[tuple[int, str], list[int]] = {}
         for position, block in blocks:
             for offset, event in enumerate(block.events):
                 job_id = render_id(JOB, event.job) if event.job else None
@@ -274,19 +285,32 @@ class Projection:
                 if job_id is not None:
                     minutes.add(event, job_id, block.at_ms)
                 if event.type == ev.STARTED:
-                    self._note_worker(event, job_id, block.at_ms)
+                    self._note_worker(workers, event, job_id, block.at_ms)
                 elif event.type in _OF_ITERATIONS:
                     self._note_iteration(event, found[-1])
         self.connection.executemany(_WRITE_EVENT, found)
+        seen = [(*key, *figures) for key, figures in workers.items()]
+        self.connection.executemany(_WRITE_WORKER, seen)
         minutes.write()
+        self._workers_seen.clear()
 
-    def _note_worker(self, event: ev.Event, job_id: str | None, at_ms: int) -> None:
+    def _note_worker(
+        self,
+        workers: dict[tuple[int, str], list[int]],
+        event: ev.Event,
+        job_id: str | None,
+        at_ms: int,
+    ) -> None:
         worker = event.data.get("worker") if event.data else None
         if not worker:
             return
-        self.connection.execute(_WRITE_WORKER, (event.ns, worker, at_ms))
-        sql = "INSERT OR IGNORE INTO job_workers SELECT n, ? FROM jobs WHERE id = ?"
-        self.connection.execute(sql, (worker, job_id))
+        figures = workers.setdefault((event.ns, worker), [at_ms, at_ms, 0])
+        figures[1] = at_ms
+        figures[2] += 1
+        # Cost: as a rule the record sent along names the worker, and its row is there already.
+        if self._workers_seen.get(event.job) != worker:
+            sql = "INSERT OR IGNORE INTO job_workers SELECT n, ? FROM jobs WHERE id = ?"
+            self.connection.execute(sql, (worker, job_id))
 
     def _note_iteration(self, event: ev.Event, row: rows.Row) -> None:
         seq, _, at_ms, _, _, job_id, _, attempt, data = row

@@ -11,6 +11,7 @@ from typing import Any, Final
 from msgspec import Struct
 from msgspec.structs import replace
 
+from corvo.model.job import STATE_NAMES
 from corvo.view.conditions import bounds, conditions, joined
 from corvo.view.filters import SORTS, Filter, Page
 from corvo.view.jq_sql import Sql
@@ -61,18 +62,24 @@ class Walk:
     def __init__(self, wanted: Filter, run: Run, *, is_short: bool) -> None:
         self._wanted = wanted
         self._run = run
-        is_split = run.column == "created_ms" and not is_short
-        self._states = wanted.wanted_states if is_split else []
+        self._states = self._walked_states() if not is_short else []
         # The walk of each state names it; a list of states beside that costs the index its order.
         self._where = conditions(replace(wanted, states=[]) if self._states else wanted).where()
         self.index = "" if is_short else self._index_for(self._states[0] if self._states else "")
+
+    def _walked_states(self) -> list[str]:
+        """States to walk one by one and merge; none of them: one walk for all."""
+        if self._run.column != "created_ms":
+            return []
+        wanted = self._wanted
+        return wanted.wanted_states or (list(STATE_NAMES) if wanted.queue is not None else [])
 
     def _index_for(self, state: str) -> str:
         """The index that has the jobs in the order asked for; "" when there is none."""
         wanted, column = self._wanted, self._run.column
         if column == "created_ms":
             if wanted.queue is not None:
-                return "jobs_by_queue_state" if state else "jobs_by_queue"
+                return "jobs_by_queue_state"
             return "jobs_by_state" if state else "jobs_by_creation"
         if column == "settled_ms" and wanted.wanted_states == ["dead"]:
             return "jobs_dead" if wanted.queue is not None else "jobs_dead_by_time"
