@@ -28,6 +28,7 @@ from corvo.view.standing import Standing
 
 TABLES_OF_JOBS = (
     "job_payloads",
+    "job_dependencies",
     "job_documents",
     "job_tags",
     "job_workers",
@@ -37,7 +38,7 @@ TABLES_OF_JOBS = (
 )
 TABLES = (
     *("job_events", "queues", "batches", "queue_minutes", "job_marks", "workers"),
-    *("schedules", "webhooks"),
+    *("schedules", "webhooks", "queue_storage"),
 )
 
 

@@ -247,6 +247,7 @@ class Follower:
             if not reason:
                 self._fetch_wanted(file.projection)
                 file.cursor = self._write_slice(file, answer)
+                file.projection.finish()
                 cursor.save(file.connection, file.cursor)
         # Safety: rows committed without their cursor do no harm, since the file is thrown away.
         return reason

@@ -22,17 +22,21 @@ from corvo.model.queue import QueueRecord
 from corvo.model.schedule import SCHEDULE
 from corvo.view import rows, small_rows
 from corvo.view.minutes import Minutes
+from corvo.view.storage import Storage
 
 _COLUMNS: Final = (*rows.SPEC_COLUMNS, *rows.JOB_COLUMNS)
 _INSERT_JOB = (
-    f"INSERT INTO jobs ({', '.join(_COLUMNS)}, scheduled_ms, tags) "
-    f"VALUES ({', '.join('?' * len(_COLUMNS))}, ?, jsonb(?))"
+    f"INSERT INTO jobs ({', '.join(_COLUMNS)}, scheduled_ms, tags, payload_bytes) "
+    f"VALUES ({', '.join('?' * len(_COLUMNS))}, ?, jsonb(?), ?)"
 )
 _UPDATE_JOB = (
     f"UPDATE jobs SET {', '.join(f'{name} = ?' for name in rows.JOB_COLUMNS)}, "
     "scheduled_ms = coalesce(?, asked_ms) WHERE n = ?"
 )
-_FIND_JOB = "SELECT n, queue, last_error, unique_key, worker_id FROM jobs WHERE id = ?"
+_SIZES: Final = "payload_bytes, result_bytes, checkpoint_bytes, error_count"
+_FIND_JOB = (
+    f"SELECT n, queue, last_error, unique_key, worker_id, {_SIZES} FROM jobs WHERE id = ?"
+)
 _WRITE_PAYLOAD = (
     "INSERT OR REPLACE INTO job_payloads (n, payload_text, payload, options, bytes) "
     "VALUES (?1, ?2, CASE WHEN json_valid(?2) THEN jsonb(?2) END, ?3, ?4)"
@@ -58,6 +62,7 @@ _OF_ITERATIONS: Final = frozenset({ev.ITERATED, ev.DELETED, ev.PURGED})
 # Tables whose rows go with the job.
 _OWNED: Final = (
     "job_payloads",
+    "job_dependencies",
     "job_documents",
     "job_tags",
     "job_workers",
@@ -77,6 +82,7 @@ class Projection:
         self._wanted_batches: set[tuple[int, bytes]] = set()
         # Who has each job of the slice, as its record says.
         self._workers_seen: dict[bytes, str] = {}
+        self._storage = Storage(connection)
 
     def take_wanted(self) -> tuple[list[tuple[int, bytes]], list[tuple[int, bytes]]]:
         """Records that have to be asked for before the transaction may be committed."""
@@ -143,12 +149,16 @@ class Projection:
                 return
             self.insert_job(copy, copy.spec)
             return
-        number, queue, last_error, unique_key, worker = found
+        number, queue, last_error, unique_key, worker, *sizes = found
         row = rows.job_row(copy)
         self.connection.execute(_UPDATE_JOB, (*row, rows.due_of(copy), number))
+        payload_bytes = sizes[0]
         if copy.spec is not None:
             self._write_spec(number, copy.spec)
-        error = row[rows.JOB_COLUMNS.index("last_error")]
+            payload_bytes = self._replace_size(number, payload_bytes, copy.spec)
+        after = rows.storage_of(row, payload_bytes)
+        self._storage.change((job.ns, queue), sizes, (job.ns, copy.queue), after)
+        error = row[rows.LAST_ERROR]
         if copy.spec is not None or queue != copy.queue or error != last_error:
             self._rewrite_text(number)
         if copy.job.worker and copy.job.worker != worker:
@@ -164,12 +174,13 @@ class Projection:
         tags = rows.tags_text(spec)
         due_ms = rows.due_of(copy)
         scheduled_ms = due_ms if due_ms is not None else spec.scheduled_ms or None
-        values = (*row, *mutable, scheduled_ms, tags)
+        values = (*row, *mutable, scheduled_ms, tags, len(spec.payload))
+        self._storage.add((spec.ns, copy.queue), rows.storage_of(mutable, len(spec.payload)))
         self.connection.execute(_INSERT_JOB, values)
         # Cost: RETURNING would give the same number for half as much again.
         number = self.connection.last_insert_rowid()
         self._write_spec(number, spec)
-        error = mutable[rows.JOB_COLUMNS.index("last_error")]
+        error = mutable[rows.LAST_ERROR]
         words = (number, row[0], copy.queue, rows.text(spec.payload), tags or "", error or "")
         self.connection.execute(_WRITE_TEXT + "(?, ?, ?, ?, ?, ?)", words)
         if copy.job.worker:
@@ -185,6 +196,22 @@ class Projection:
         if spec.tags:
             tags = [(number, key, value) for key, value in spec.tags.items()]
             self.connection.executemany("INSERT OR REPLACE INTO job_tags VALUES (?, ?, ?)", tags)
+        if spec.depends_on:
+            parents = [(number, render_id(JOB, parent)) for parent in spec.depends_on]
+            sql = "INSERT OR IGNORE INTO job_dependencies VALUES (?, ?)"
+            self.connection.executemany(sql, parents)
+
+    def _replace_size(self, number: int, before: int, spec: Spec) -> int:
+        """Note the size of a payload that took the place of another one."""
+        size = len(spec.payload)
+        if size != before:
+            sql = "UPDATE jobs SET payload_bytes = ? WHERE n = ?"
+            self.connection.execute(sql, (size, number))
+        return size
+
+    def finish(self) -> None:
+        """Write what was summed up; the last thing before a transaction is committed."""
+        self._storage.write()
 
     def _write_reports(self, number: int, copy: JobCopy, *, is_new: bool) -> None:
         """Write what workers said: errors, documents, usage."""
@@ -243,11 +270,12 @@ class Projection:
         name = render_id(JOB, identifier)
         execute = self.connection.execute
         execute("DELETE FROM unique_locks WHERE job_id = ?", (name,))
-        sql = "DELETE FROM jobs WHERE id = ? RETURNING n, ns, batch_id"
+        sql = f"DELETE FROM jobs WHERE id = ? RETURNING n, ns, batch_id, queue, {_SIZES}"
         found: Any = execute(sql, (name,)).get
         if found is None:
             return
-        number, ns, batch_id = found
+        number, ns, batch_id, queue, *sizes = found
+        self._storage.remove((ns, queue), sizes)
         if batch_id is not None:
             self._want_batch(ns, batch_id)
         for table in _OWNED:

@@ -98,6 +98,7 @@ def _write_jobs(source: Source, projection: Projection) -> Iterator[int]:
                 count += 1
                 if count == JOBS_PER_TRANSACTION:
                     break
+            projection.finish()
         total += count
         yield total
         if count < JOBS_PER_TRANSACTION:

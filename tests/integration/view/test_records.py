@@ -93,6 +93,19 @@ def assert_equal_records(view: SideView, engine: BareEngine) -> None:
         assert document["events"] == list(seen.webhook.events)
 
 
+def assert_sums_are_right(view: SideView) -> None:
+    """What is summed up job by job is what adding everything up gives."""
+    sql = (
+        "SELECT j.ns, j.queue, count(*), sum(octet_length(p.payload_text)),"
+        " sum(ifnull(octet_length(d.result_text), 0)),"
+        " sum(ifnull(octet_length(d.checkpoint_text), 0)), sum(j.error_count)"
+        " FROM jobs j JOIN job_payloads p USING (n) LEFT JOIN job_documents d USING (n)"
+        " GROUP BY j.ns, j.queue ORDER BY 1, 2"
+    )
+    summed = list(view.connection.execute("SELECT * FROM queue_storage ORDER BY ns, queue"))
+    assert summed == list(view.connection.execute(sql))
+
+
 def known_locks(view: SideView, engine: BareEngine) -> list[Any]:
     """Locks of jobs one can ask for; one of a queue that was cleared is freed without an event."""
     found = locks(view.connection, engine.machine.now_ms)
@@ -117,6 +130,7 @@ def test_every_table_is_the_same_whichever_way_it_was_filled(
     followed_words = words(view.connection)
     assert_equal_to_store(view, engine)
     assert_equal_records(view, engine)
+    assert_sums_are_right(view)
     view.rebuild()
     rebuilt = dump(view.connection)
     for table, rows in followed.items():

@@ -58,7 +58,10 @@ CREATE TABLE jobs (
   last_error TEXT,
   error_fingerprint TEXT,       -- of last_error: equal for errors that differ in numbers only
   progress TEXT,                -- JSON text
-  tags BLOB                     -- JSONB object of texts
+  tags BLOB,                    -- JSONB object of texts
+  payload_bytes INTEGER NOT NULL DEFAULT 0, -- as received; these are summed in queue_storage
+  result_bytes INTEGER NOT NULL DEFAULT 0,
+  checkpoint_bytes INTEGER NOT NULL DEFAULT 0
 ) STRICT;
 
 -- Cost: every index is paid for by every job. A queue in all its states is a merge of this one
@@ -103,6 +106,14 @@ CREATE TABLE job_tags (
   PRIMARY KEY (n, key)
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX job_tags_by_value ON job_tags (key, value, n);
+
+-- What a job waits for, or waited.
+CREATE TABLE job_dependencies (
+  n INTEGER NOT NULL,
+  parent_id TEXT NOT NULL,
+  PRIMARY KEY (n, parent_id)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX job_dependencies_by_parent ON job_dependencies (parent_id, n);
 
 -- Every worker that ever had the job, as far as errors and the current attempt tell.
 CREATE TABLE job_workers (
@@ -163,6 +174,18 @@ CREATE TABLE queues (
   total_failed INTEGER NOT NULL,
   total_dead INTEGER NOT NULL,
   PRIMARY KEY (ns, name)
+) STRICT, WITHOUT ROWID;
+
+-- What the jobs of a queue take, summed as they come, change and go.
+CREATE TABLE queue_storage (
+  ns INTEGER NOT NULL,
+  queue TEXT NOT NULL,
+  jobs INTEGER NOT NULL,
+  payload_bytes INTEGER NOT NULL,
+  result_bytes INTEGER NOT NULL,
+  checkpoint_bytes INTEGER NOT NULL,
+  errors INTEGER NOT NULL,      -- error records ever written
+  PRIMARY KEY (ns, queue)
 ) STRICT, WITHOUT ROWID;
 
 CREATE TABLE batches (
