@@ -6,7 +6,7 @@ from corvo.machine import Machine
 from corvo.model.bulk import Bulk
 from corvo.model.queue import Gate, Limit, QueueRecord
 from corvo.model.view import BatchView, JobView, QueueView, ScheduleView, WhyView
-from corvo.model.webhook import DeadLetter, WebhookView
+from corvo.model.webhook import DeadLetter, Try, WebhookView
 from corvo.runtime.clock import Clock
 
 
@@ -27,6 +27,7 @@ class Reads:
         "queues",
         "queues",
         "webhook",
+        "webhook_tries",
         "webhooks",
     )
 
@@ -46,6 +47,7 @@ class Reads:
         self.webhooks: Callable[[int], list[WebhookView]] = machine.webhooks
         self.webhook: Callable[[int, bytes], WebhookView | None] = machine.webhook
         self.dead_letters: Callable[[int, bytes, int], list[DeadLetter]] = machine.dead_letters
+        self.webhook_tries: Callable[[int, bytes], list[Try]] = machine.webhook_tries
 
     def queue_names(self, ns: int) -> list[str]:
         """The names of all queues of a namespace, in order."""

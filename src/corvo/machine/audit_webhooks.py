@@ -7,7 +7,7 @@ from corvo.keys.order import unpack_u64
 from corvo.machine.picture import Picture, pairs
 from corvo.model import limits
 
-_KIND = 3  # offset of the byte that tells webhook, progress and dead letter apart
+_KIND = 3  # offset of the byte that tells webhook, progress, dead letter and log apart
 _ID = 4
 _ID_UNTIL = 20
 
@@ -20,6 +20,8 @@ def webhooks(picture: Picture) -> list[str]:
     names: dict[bytes, int] = {}
     progresses: dict[bytes, int] = {}
     letters: Counter[bytes] = Counter()
+    lines: Counter[bytes] = Counter()
+    tries: dict[bytes, int] = {}
     for key, value in pairs(picture.store, space.WEBHOOK):
         owner = key[1:_KIND] + key[_ID:_ID_UNTIL]
         match key[_KIND : _KIND + 1]:
@@ -31,12 +33,16 @@ def webhooks(picture: Picture) -> list[str]:
             case b"p":
                 progress = codec.decode_progress(value)
                 progresses[owner] = progress.letters
+                tries[owner] = min(progress.tries, limits.WEBHOOK_TRIES_KEPT)
                 if meta is None or progress.seq > meta.seq or progress.index > meta.index:
                     found.append(f"webhook {owner[2:].hex()} is ahead of the events")
                 if sorted(progress.done) != progress.done or (
                     progress.done and progress.done[0] <= progress.seq
                 ):
                     found.append(f"webhook {owner[2:].hex()} has done {progress.done}")
+            case b"l":
+                lines[owner] += 1
+                codec.decode_try(value)
             case _:
                 letters[owner] += 1
                 if codec.decode_dead_letter(value).seq != unpack_u64(key, len(key) - 8)[0]:
@@ -48,6 +54,8 @@ def webhooks(picture: Picture) -> list[str]:
         for owner in letters
         if owner not in names
     ]
+    if lines != Counter(tries):
+        found.append("the delivery logs of webhooks do not have the lines they say")
     for owner, count in progresses.items():
         if letters[owner] != count or count > limits.WEBHOOK_LETTERS_MAX:
             found.append(

@@ -15,7 +15,7 @@ from corvo.model.outcome import Outcome
 from corvo.model.queue import Gate, Limit, QueueRecord
 from corvo.model.record import BatchImport, JobImport, LimitImport, QueueImport
 from corvo.model.view import BatchView, JobView, QueueView, ScheduleView, WhyView
-from corvo.model.webhook import DeadLetter, WebhookView
+from corvo.model.webhook import DeadLetter, Try, WebhookView
 
 
 class Machine:
@@ -200,6 +200,10 @@ class Machine:
     def dead_letters(self, ns: int, webhook_id: bytes, limit: int) -> list[DeadLetter]:
         """Return what could not be delivered, oldest first."""
         return webhooks.read_letters(self._state, ns, webhook_id, limit)
+
+    def webhook_tries(self, ns: int, webhook_id: bytes) -> list[Try]:
+        """Return the delivery log of a webhook, newest first."""
+        return webhooks.read_tries(self._state, ns, webhook_id)
 
     def events(self, after_index: int, limit: int) -> list[tuple[int, EventBlock]]:
         """Return event blocks after an index, oldest first."""

@@ -272,3 +272,13 @@ def test_bad_webhook_is_refused_with_its_field(stage: Stage, fields: dict, field
     reply = stage.post("/webhooks", fields)
     assert (reply.status, reply.json["code"]) == (400, "VALIDATION_ERROR")
     assert reply.json["field"] == field
+
+
+def test_event_wakes_the_dispatcher(receiver: Receiver):
+    """Nothing is looked at by the clock here: what happens is what starts a delivery."""
+    with staged(pace=replace(FAST, reload_ms=3_600_000, idle_save_ms=3_600_000)) as stage:
+        identifier = stage.create(receiver.url, events=["enqueued"])
+        for count in (1, 2, 3):
+            stage.enqueue("mail")
+            stage.wait_until(lambda count=count: len(receiver.requests) == count)
+        stage.wait_webhook(identifier, delivered=3, waiting=0)

@@ -161,7 +161,7 @@ class WebhookRoutes:
         return answer(_record_members(record))
 
     async def deliveries(self, call: Call) -> Answer:
-        """`GET /webhooks/{id}/deliveries`: the latest since the server started, newest first."""
+        """`GET /webhooks/{id}/deliveries`: the latest, newest first."""
         webhook = self._view(call).webhook
         log = self._dispatcher.log(webhook.ns, webhook.id)
         return answer({"deliveries": [_record_members(record) for record in log]})
