@@ -53,7 +53,7 @@ never changes its shape; a new shape is a new byte.
     w ns 'h' webhook                            Webhook        an endpoint that wants events
     w ns 'p' webhook                            Progress       how far its delivery has come
     w ns 'd' webhook seq                        DeadLetter     an event it could not be sent
-    w ns 'l' webhook slot                       Try            delivery log: a ring, slot = number mod size
+    w ns 'l' webhook slot                       Try            its delivery log, a ring
 
 `space` is the storage number of a queue (QueueRecord.space): clearing a queue changes it.
 `gate` is `ns 'q' queue key` for a queue's limit key, `ns 'n' name` for a named limit.

@@ -3,9 +3,11 @@
 from collections import Counter
 
 from corvo.keys import codec, space
+from corvo.keys.codec import Meta
 from corvo.keys.order import unpack_u64
 from corvo.machine.picture import Picture, pairs
 from corvo.model import limits
+from corvo.model.webhook import Progress
 
 _KIND = 3  # offset of the byte that tells webhook, progress, dead letter and log apart
 _ID = 4
@@ -34,12 +36,7 @@ def webhooks(picture: Picture) -> list[str]:
                 progress = codec.decode_progress(value)
                 progresses[owner] = progress.letters
                 tries[owner] = min(progress.tries, limits.WEBHOOK_TRIES_KEPT)
-                if meta is None or progress.seq > meta.seq or progress.index > meta.index:
-                    found.append(f"webhook {owner[2:].hex()} is ahead of the events")
-                if sorted(progress.done) != progress.done or (
-                    progress.done and progress.done[0] <= progress.seq
-                ):
-                    found.append(f"webhook {owner[2:].hex()} has done {progress.done}")
+                found += _cursor(owner[2:].hex(), progress, meta)
             case b"l":
                 lines[owner] += 1
                 codec.decode_try(value)
@@ -61,4 +58,14 @@ def webhooks(picture: Picture) -> list[str]:
             found.append(
                 f"webhook {owner[2:].hex()} has {letters[owner]} dead letters, not {count}"
             )
+    return found
+
+
+def _cursor(name: str, progress: Progress, meta: Meta | None) -> list[str]:
+    found: list[str] = []
+    if meta is None or progress.seq > meta.seq or progress.index > meta.index:
+        found.append(f"webhook {name} is ahead of the events")
+    done = progress.done
+    if sorted(done) != done or (done and done[0] <= progress.seq):
+        found.append(f"webhook {name} has done {done}")
     return found

@@ -3,7 +3,18 @@
 from hashlib import blake2b
 
 from corvo.keys.order import pack_u32
-from corvo.machine import bulk, dispatch, export, extract, read, schedules, sweep, webhooks, why
+from corvo.machine import (
+    bulk,
+    dispatch,
+    export,
+    extract,
+    read,
+    schedules,
+    standing,
+    sweep,
+    webhooks,
+    why,
+)
 from corvo.machine.apply import Applied, Applier
 from corvo.machine.kv import Reader, Store
 from corvo.machine.sweep import SweepPolicy
@@ -13,7 +24,14 @@ from corvo.model.copied import JobCopy
 from corvo.model.event import EventBlock
 from corvo.model.outcome import Outcome
 from corvo.model.queue import Gate, Limit, QueueRecord
-from corvo.model.record import BatchImport, JobImport, LimitImport, QueueImport
+from corvo.model.record import (
+    BatchImport,
+    JobImport,
+    LimitImport,
+    QueueImport,
+    ScheduleImport,
+    WebhookImport,
+)
 from corvo.model.view import BatchView, JobView, QueueView, ScheduleView, WhyView
 from corvo.model.webhook import DeadLetter, Try, WebhookView
 
@@ -126,6 +144,14 @@ class Machine:
         """Batches that follow an id, as records."""
         found = export.batches(self._state, ns, after, limit)
         return [export.batch_record(batch, members.get(batch.id, [])) for batch in found]
+
+    def export_schedules(self, ns: int, after: bytes, limit: int) -> list[ScheduleImport]:
+        """Schedules that follow an id, as records."""
+        return standing.export_schedules(self._state, ns, after, limit)
+
+    def export_webhooks(self, ns: int) -> list[WebhookImport]:
+        """All webhooks of a namespace as records, without secrets."""
+        return standing.export_webhooks(self._state, ns)
 
     # --- reads --------------------------------------------------------------------------------
 

@@ -72,6 +72,7 @@ def replace_webhook(state: State, command: ReplaceWebhook) -> WebhookChanged | R
         timeout_ms=command.timeout_ms,
         updated_ms=state.now_ms,
         version=position,
+        disabled_reason="",
     )
     state.writes[space.webhook_key(command.ns, command.id)] = codec.encode(webhook)
     _save(state, command.ns, command.id, progress)

@@ -26,6 +26,7 @@ class Webhook(Struct, frozen=True, array_like=True, gc=False):
     created_ms: int = 0
     updated_ms: int = 0
     version: int = 0  # position of the command that wrote this record
+    disabled_reason: str = ""  # why the server itself switched it off
 
 
 class Progress(Struct, array_like=True, gc=False):

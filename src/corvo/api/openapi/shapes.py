@@ -452,6 +452,8 @@ class ImportAnswer(Struct, kw_only=True):
     limits: Count
     jobs: Count
     batches: Count
+    schedules: Count
+    webhooks: Count
     refused: list[ImportRefusal]
     index: Count
 
@@ -666,6 +668,7 @@ class Webhook(Struct, kw_only=True):
     created_at: Instant | None
     updated_at: Instant | None
     status: Literal["active", "failing", "suspended", "disabled"]
+    disabled_reason: str | None
     suspended_until: Instant | None
     waiting: Count
     delivered: Count

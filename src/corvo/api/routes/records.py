@@ -2,10 +2,11 @@
 
     {"kind": "header", "format": 1, ...}
     {"kind": "queue", ...}   {"kind": "limit", ...}   {"kind": "job", ...}   {"kind": "batch", ...}
-    {"kind": "end", "queues": n, "limits": n, "jobs": n, "batches": n}
+    {"kind": "schedule", ...}   {"kind": "webhook", ...}
+    {"kind": "end", "queues": n, "limits": n, "jobs": n, ...}
 
 Parents come before the jobs that wait for them, and a batch after its jobs. Documents are embedded
-byte for byte. Secrets (`webhook_secret`) are never written. An import checks every line as an
+byte for byte. Secrets are never written. An import checks every line as an
 enqueue would, since it comes from outside.
 """
 
@@ -18,6 +19,7 @@ from msgspec.structs import replace
 from corvo.api import wire
 from corvo.api.decode import invalid, under
 from corvo.api.render import encode, raw
+from corvo.api.routes import standing
 from corvo.api.routes.queues import patch_of, rate_of
 from corvo.api.translate import HOLD_ACTIONS, TIERS, Context, spec_of, step_of
 from corvo.api.values import (
@@ -51,12 +53,20 @@ from corvo.model.job import (
     Step,
 )
 from corvo.model.queue import TOTAL_NAMES, Gate, Limit, Settings
-from corvo.model.record import BatchImport, JobImport, LimitImport, QueueImport
+from corvo.model.record import (
+    BatchImport,
+    JobImport,
+    LimitImport,
+    QueueImport,
+    ScheduleImport,
+    WebhookImport,
+)
 from corvo.model.record_command import ImportedRecord
 from corvo.model.retry import BACKOFF_NAMES, DEFAULT_RETRY, RetryPolicy
+from corvo.model.schedule import SCHEDULE
 
 FORMAT: Final = 1
-KINDS: tuple[str, ...] = ("queues", "limits", "jobs", "batches")
+KINDS: tuple[str, ...] = ("queues", "limits", "jobs", "batches", "schedules", "webhooks")
 STATES: Final = {name: number for number, name in enumerate(STATE_NAMES)}
 
 Count = wire.Count
@@ -81,6 +91,8 @@ class EndLine(Struct, kw_only=True, gc=False, tag_field="kind", tag="end"):
     limits: Count
     jobs: Count
     batches: Count
+    schedules: Count = 0
+    webhooks: Count = 0
 
 
 class TotalsFields(Struct, kw_only=True, gc=False):
@@ -144,6 +156,7 @@ class JobLine(Struct, kw_only=True, gc=False, tag_field="kind", tag="job"):
     chain: ChainLine | None = None
     batch_id: str | None = None
     cloned_from: str | None = None
+    schedule_id: str | None = None
     attempt: Count = 0
     run: Annotated[int, Meta(ge=0, le=2**31)] = 0
     due_at: str | None = None
@@ -189,7 +202,16 @@ class BatchLine(Struct, kw_only=True, gc=False, tag_field="kind", tag="batch"):
     finished_at: str | None = None
 
 
-Line = HeaderLine | QueueLine | LimitLine | JobLine | BatchLine | EndLine
+Line = (
+    HeaderLine
+    | QueueLine
+    | LimitLine
+    | JobLine
+    | BatchLine
+    | standing.ScheduleLine
+    | standing.WebhookLine
+    | EndLine
+)
 _decode: Final = msgspec.json.Decoder(Line).decode
 
 
@@ -216,6 +238,10 @@ def render(record: ImportedRecord) -> bytes:
         members = _queue_members(record)
     elif isinstance(record, BatchImport):
         members = _batch_members(record)
+    elif isinstance(record, ScheduleImport):
+        members = standing.schedule_members(record)
+    elif isinstance(record, WebhookImport):
+        members = standing.webhook_members(record)
     else:
         limit = Limit(record.name, record.max, record.rate, record.created_ms)
         members = {"kind": "limit"} | limit_members(limit, Gate())
@@ -260,6 +286,7 @@ def _job_members(record: JobImport) -> dict[str, Any]:
         "chain": _chain_members(spec.chain),
         "batch_id": _maybe_id(BATCH, spec.batch_id),
         "cloned_from": _maybe_id(JOB, spec.cloned_from),
+        "schedule_id": _maybe_id(SCHEDULE, spec.schedule_id),
         "checkpoint": raw(record.checkpoint),
         "result": raw(record.result),
         "progress": raw(record.progress),
@@ -394,7 +421,7 @@ def _maybe_id(prefix: str, identifier: bytes | None) -> str | None:
 # --- reading ----------------------------------------------------------------------------------
 
 
-def parse(body: bytes, ns: int, context: Context) -> list[tuple[int, ImportedRecord]]:
+def parse(body: bytes, ns: int, context: Context, now_ms: int) -> list[tuple[int, ImportedRecord]]:
     """Read all lines of a body with their numbers, from 1. Raises for the first wrong one."""
     found: list[tuple[int, ImportedRecord]] = []
     for number, line in enumerate(body.split(b"\n"), start=1):
@@ -404,7 +431,7 @@ def parse(body: bytes, ns: int, context: Context) -> list[tuple[int, ImportedRec
             text = f"more than {limits.IMPORT_LINES_MAX} records in one call"
             raise RequestError(text, hint="send them in several calls, in the same order")
         try:
-            record = _record(line, ns, context)
+            record = _record(line, ns, context, now_ms)
         except RequestError as error:
             raise under(f"lines[{number}]", error) from error
         if record is not None:
@@ -412,7 +439,24 @@ def parse(body: bytes, ns: int, context: Context) -> list[tuple[int, ImportedRec
     return found
 
 
-def _record(line: bytes, ns: int, context: Context) -> ImportedRecord | None:
+def _record(line: bytes, ns: int, context: Context, now_ms: int) -> ImportedRecord | None:
+    found = _line(line)
+    if isinstance(found, HeaderLine | EndLine):
+        return None
+    if isinstance(found, QueueLine):
+        return _queue(found)
+    if isinstance(found, LimitLine):
+        return _limit(found)
+    if isinstance(found, BatchLine):
+        return _batch(found)
+    if isinstance(found, standing.ScheduleLine):
+        return standing.schedule_of(found, ns, context, now_ms)
+    if isinstance(found, standing.WebhookLine):
+        return standing.webhook_of(found)
+    return _job(found, ns, context)
+
+
+def _line(line: bytes) -> Line:
     try:
         if not line.isascii():
             line.decode()
@@ -423,20 +467,10 @@ def _record(line: bytes, ns: int, context: Context) -> ImportedRecord | None:
         raise RequestError(f"this is not JSON: {error}", code="PARSE_ERROR") from error
     except RecursionError as error:
         raise RequestError("this is nested too deep") from error
-    if isinstance(found, HeaderLine):
-        if found.format != FORMAT:
-            text = f"this export has format {found.format}, this server reads {FORMAT}"
-            raise RequestError(text, field="format")
-        return None
-    if isinstance(found, EndLine):
-        return None
-    if isinstance(found, QueueLine):
-        return _queue(found)
-    if isinstance(found, LimitLine):
-        return _limit(found)
-    if isinstance(found, BatchLine):
-        return _batch(found)
-    return _job(found, ns, context)
+    if isinstance(found, HeaderLine) and found.format != FORMAT:
+        text = f"this export has format {found.format}, this server reads {FORMAT}"
+        raise RequestError(text, field="format")
+    return found
 
 
 def _queue(line: QueueLine) -> QueueImport:
@@ -536,7 +570,9 @@ def _spec(line: JobLine, ns: int, context: Context, identifier: bytes) -> Spec:
         raise RequestError("these are among spec.depends_on", field="blocked_by")
     chain = None if line.chain is None else _chain(line.chain, context)
     origin = None if cloned is None else check_id(JOB, cloned, "cloned_from")
-    return replace(spec, chain=chain, cloned_from=origin)
+    maker = line.schedule_id
+    schedule_id = None if maker is None else check_id(SCHEDULE, maker, "schedule_id")
+    return replace(spec, chain=chain, cloned_from=origin, schedule_id=schedule_id)
 
 
 def _chain(line: ChainLine, context: Context) -> Chain:
