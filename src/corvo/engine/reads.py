@@ -78,6 +78,10 @@ class Reads:
         """Return a bulk operation."""
         return self._machine.bulk(ns, bulk_id)
 
+    def bulk_ids(self, ns: int, after: bytes, until: bytes, limit: int) -> list[bytes]:
+        """Return ids of bulk operations between two ids, oldest first."""
+        return self._machine.bulk_ids(ns, after, until, limit)
+
     def bulk_preview(self, ns: int, job_id: bytes, action: int, expected: int) -> tuple[str, int]:
         """Say why a bulk action would skip a job now ("" when it would not), and its state."""
         return self._machine.bulk_preview(ns, job_id, action, expected)

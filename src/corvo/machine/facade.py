@@ -207,6 +207,10 @@ class Machine:
         """Return a bulk operation."""
         return bulk.load_bulk(self._state, ns, bulk_id)
 
+    def bulk_ids(self, ns: int, after: bytes, until: bytes, limit: int) -> list[bytes]:
+        """Return ids of bulk operations between two ids, oldest first."""
+        return bulk.read_ids(self._state, ns, after, until, limit)
+
     def bulk_preview(self, ns: int, job_id: bytes, action: int, expected: int) -> tuple[str, int]:
         """Say why a bulk action would skip a job now ("" when it would not), and its state."""
         return bulk.preview(self._state, ns, job_id, action, expected)

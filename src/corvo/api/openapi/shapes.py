@@ -576,6 +576,14 @@ class Bulk(Struct, kw_only=True):
     index: Count | UnsetType = UNSET
 
 
+class BulkPage(Struct, kw_only=True):
+    """Operations, the newest first."""
+
+    operations: list[Bulk]
+    cursor: str | None
+    has_more: bool
+
+
 class Schedule(Struct, kw_only=True):
     """A schedule; a list leaves `payload` out, and only a change has `index`."""
 
