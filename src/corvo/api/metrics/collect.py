@@ -117,6 +117,9 @@ class Metrics:
     def _add_feed(self, page: Page) -> None:
         figures = self._hub.figures
         by_type = figures.by_type
+        # The page is the operator's: sums are of the whole server, queues those of the default
+        # namespace, as above.
+        queues = {name: found for (ns, name), found in figures.queues.items() if not ns}
         for column, name in enumerate(COLUMNS):
             total = sum(queue.totals[column] for queue in figures.queues.values())
             page.counter(f"throughput_{name}", f"jobs {name} since the start", total)
@@ -124,11 +127,11 @@ class Metrics:
                 f"queue_{name}",
                 f"jobs of a queue {name} since the start",
                 ["queue"],
-                [([queue], found.totals[column]) for queue, found in figures.queues.items()],
+                [([queue], found.totals[column]) for queue, found in queues.items()],
             )
-        waits = [(name, queue.waits) for name, queue in figures.queues.items()]
+        waits = [(name, queue.waits) for name, queue in queues.items()]
         page.durations("queue_wait_seconds", "from ready to handed out", "queue", waits)
-        runs = [(name, queue.runs) for name, queue in figures.queues.items()]
+        runs = [(name, queue.runs) for name, queue in queues.items()]
         page.durations("queue_run_seconds", "from handed out to reported on", "queue", runs)
         events = [([name], by_type[kind]) for kind, name in enumerate(EVENT_NAMES) if by_type[kind]]
         page.counters("events", "events by type", ["type"], events)
