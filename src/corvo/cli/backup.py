@@ -97,6 +97,8 @@ class _End(msgspec.Struct, tag_field="kind", tag="end"):
     limits: int
     jobs: int
     batches: int
+    schedules: int = 0
+    webhooks: int = 0
 
 
 def _counts(file: IO[bytes]) -> dict[str, int]:

@@ -158,7 +158,7 @@ class Figures:
         for block in blocks:
             rows = self._rows(block.at_ms // MINUTE_MS)
             name, ns = None, -1
-            total = row = list(_NOTHING)
+            total = row = _new()
             for event in block.events:
                 column = _COLUMN[event.type]
                 if column < 0:
