@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 from prometheus_client import ProcessCollector
 
 from corvo import __version__
-from corvo.api.http.exchange import Route
+from corvo.api.http.exchange import Route, new_times
 from corvo.api.live.figures import COLUMNS
 from corvo.api.live.hub import Hub
 from corvo.api.metrics.page import Page
@@ -203,8 +203,14 @@ class Metrics:
                 errors[route] = errors.get(route, 0) + count
         failed = [([route], count) for route, count in errors.items()]
         page.counters("http_request_errors", "answers of 500 and above", ["route"], failed)
-        times = sorted(self._tallies.times.items())
-        page.durations("http_request_duration_seconds", "time of slow routes", "route", times)
+        times = dict(self._tallies.times)
+        for pattern, route in self._hot.items():
+            if any(route.times):
+                other = times.get(pattern)
+                both = zip(route.times, other or new_times(), strict=True)
+                times[pattern] = [fast + slow for fast, slow in both]
+        text = "from the end of the headers to the answer; a fetch and a wait include their waiting"
+        page.answer_times("http_request_duration_seconds", text, times)
         page.gauge("http_slow_requests_in_flight", "slow requests now", self._tallies.open_count)
 
 
