@@ -253,6 +253,7 @@ class ProgressEndpoint:
     """The stream of one operation, as an ASGI application."""
 
     path: Final = f"{_PREFIX}/{{id}}/progress"
+    methods: Final = ("GET", "HEAD")  # for whoever asks what the router serves
 
     def __init__(self, routes: BulkRoutes, engine: "Engine") -> None:
         self._routes = routes
@@ -260,7 +261,7 @@ class ProgressEndpoint:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request."""
-        if scope["method"] not in ("GET", "HEAD"):
+        if scope["method"] not in self.methods:
             raise HTTPException(405, headers={"Allow": "GET, HEAD"})
         try:
             await self._routes.progress(Call(scope, b""), receive, send)

@@ -207,6 +207,8 @@ class LiveRoutes:
 class WaitingEndpoint:
     """A GET whose answer takes its time, as an ASGI application."""
 
+    methods: Final = ("GET",)  # for whoever asks what the router serves
+
     def __init__(self, operation: Waiting, index: Callable[[], int]) -> None:
         self._operation = operation
         self._index = index
