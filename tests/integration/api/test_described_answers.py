@@ -22,27 +22,11 @@ NOBODY = "job_" + "0" * 26
 WORKER = {"queues": ["mail"], "worker_id": "w1", "timeout": 0}
 
 
-@pytest.fixture(scope="module")
-def receiver() -> Iterator[Receiver]:
-    """An endpoint for webhooks."""
-    with receiving() as found:
-        yield found
-
-
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[ServerProcess]:
     """A server with everything on."""
-    data: Path = tmp_path_factory.mktemp("described")
-    with ServerProcess(data, "--webhook-allow", "127.0.0.0/8") as found:
+    with ServerProcess(tmp_path, "--webhook-allow", "127.0.0.0/8") as found:
         yield found
-
-
-@pytest.fixture(scope="module")
-def walk(server: ServerProcess) -> Iterator[Walk]:
-    """One client for all tests here: the last one asks what it has called."""
-    found = Walk(server.port)
-    yield found
-    found.close()
 
 
 def enqueue(walk: Walk, **fields: Any) -> str:
@@ -63,7 +47,7 @@ def make_dead(walk: Walk, **fields: Any) -> str:
     return job
 
 
-def test_producing_and_working(walk: Walk):
+def walk_producing_and_working(walk: Walk):
     """The way of a job, with everything a job can have."""
     first = enqueue(walk, payload={"n": 1}, unique_key="k", tags={"a": "b"}, expire_after="1h")
     twin = walk("POST", "/enqueue", {"queue": "mail", "unique_key": "k"})
@@ -93,7 +77,7 @@ def test_producing_and_working(walk: Walk):
     walk("POST", "/fetch", WORKER | {"queues": ["empty"]}, status=204)
 
 
-def test_changing_jobs(walk: Walk):
+def walk_changing_jobs(walk: Walk):
     """Each change of one job, and each way to read it."""
     job = enqueue(walk, payload={"who": "ann"})
     walk("POST", "/jobs/{id}/hold", {"reason": "look", "timeout": "1d"}, id=job)
@@ -118,7 +102,7 @@ def test_changing_jobs(walk: Walk):
     assert [event["type"] for event in timeline["events"]] == ["enqueued", "cancelled"]
 
 
-def test_queues_and_limits(walk: Walk):
+def walk_queues_and_limits(walk: Walk):
     """Each operation on a queue and on a limit."""
     settings = {"max_concurrency": 5, "rate": {"rate": 10, "period": "1s"}, "weights": {"a": 2}}
     walk("PATCH", "/queues/{name}", settings, name="video")
@@ -136,7 +120,7 @@ def test_queues_and_limits(walk: Walk):
     walk("DELETE", "/limits/{name}", name="api")
 
 
-def test_finding(walk: Walk):
+def walk_finding(walk: Walk):
     """Each search finds something."""
     dead = make_dead(walk, payload={"to": "ann@example.com"}, tags={"t": "x"}, group="g")
     child = enqueue(walk, parent_id=dead, depends_on=[enqueue(walk, hold=True)])
@@ -152,7 +136,7 @@ def test_finding(walk: Walk):
     assert walk("GET", "/stats/storage")["queues"]
 
 
-def test_bulk(walk: Walk):
+def walk_bulk(walk: Walk):
     """An operation from its dry run to its undo."""
     jobs = [enqueue(walk, queue="bulk") for _ in range(3)]
     body: dict[str, Any] = {"action": "cancel", "filter": {"queue": "bulk"}}
@@ -167,7 +151,7 @@ def test_bulk(walk: Walk):
     walk("POST", "/bulk/{id}/abort", status=409, id=done)
 
 
-def test_schedules(walk: Walk):
+def walk_schedules(walk: Walk):
     """A schedule from its preview to its end."""
     cron = {"name": "daily", "queue": "cron", "cron": "0 9 * * *", "payload": {"n": 1}}
     walk("POST", "/schedules/preview", {"cron": "*/5 * * * *", "timezone": "Europe/Berlin"})
@@ -184,7 +168,7 @@ def test_schedules(walk: Walk):
     walk("DELETE", "/schedules/{id}", id=made)
 
 
-def test_webhooks(walk: Walk, receiver: Receiver):
+def walk_webhooks(walk: Walk, receiver: Receiver):
     """A webhook that fails, and what is left of it; and one that comes in."""
     receiver.status = 500
     made = walk("POST", "/webhooks", {"url": receiver.url, "retry_limit": 0}, status=201)["id"]
@@ -210,7 +194,7 @@ def test_webhooks(walk: Walk, receiver: Receiver):
     walk("DELETE", "/webhooks/{id}", id=made)
 
 
-def test_events_and_figures(walk: Walk, server: ServerProcess):
+def walk_events_and_figures(walk: Walk, server: ServerProcess):
     """What happened, in all its forms."""
     assert walk("GET", "/cluster/events", query="limit=5")["events"]
     assert len(walk("GET", "/metrics/throughput", query="queue=mail")["minutes"]) == 60
@@ -220,7 +204,7 @@ def test_events_and_figures(walk: Walk, server: ServerProcess):
         walk.check("GET", "/api/v1/events", reader.response, b"")
 
 
-def test_the_server_itself(walk: Walk):
+def walk_the_server_itself(walk: Walk):
     """Health, description, workers, backup, export, import, rebuild."""
     for path in ("/healthz", "/livez", "/openapi.json"):
         walk("GET", path)
@@ -238,8 +222,20 @@ def test_the_server_itself(walk: Walk):
     walk("GET", "/admin/rebuild-sqlite")
 
 
-def test_nothing_of_the_description_was_left_out(walk: Walk):
-    """To repair: call the new operation in one of the tests above."""
+def test_every_operation_answers_as_described(server: ServerProcess):
+    """All of them, none left out. To repair: call a new operation in one of the walks above."""
+    walk = Walk(server.port)
+    walk_producing_and_working(walk)
+    walk_changing_jobs(walk)
+    walk_queues_and_limits(walk)
+    walk_finding(walk)
+    walk_bulk(walk)
+    walk_schedules(walk)
+    with receiving() as receiver:
+        walk_webhooks(walk, receiver)
+    walk_events_and_figures(walk, server)
+    walk_the_server_itself(walk)
+    walk.close()
     described = {(item.method, item.path) for item in CATALOG}
     # The same handlers answer below the prefix.
     twins = {("GET", f"/api/v1{path}") for path in ("/healthz", "/livez", "/openapi.json")}
