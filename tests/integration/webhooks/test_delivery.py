@@ -282,3 +282,19 @@ def test_event_wakes_the_dispatcher(receiver: Receiver):
             stage.enqueue("mail")
             stage.wait_until(lambda count=count: len(receiver.requests) == count)
         stage.wait_webhook(identifier, delivered=3, waiting=0)
+
+
+def test_failures_of_jobs_are_told(stage: Stage, receiver: Receiver):
+    """Retrying and dead are events like any other, with what went wrong in them."""
+    stage.create(receiver.url, events=["job.retrying", "job.dead"])
+    jobs = {
+        "retrying": stage.enqueue("mail", retry_base_delay="1h"),
+        "dead": stage.enqueue("mail", max_retries=1),
+    }
+    for job in jobs.values():
+        assert stage.fetch("mail")["job_id"] == job
+        stage.post(f"/fail/{job}", {"error": "no luck"})
+    stage.wait_until(lambda: len(receiver.requests) == 2)
+    found = {got.type: got.json["event"] for got in receiver.requests}
+    assert {kind: event["job_id"] for kind, event in found.items()} == jobs
+    assert all(event["attempt"] == 1 for event in found.values())
