@@ -81,6 +81,12 @@ def of_line(line: Try) -> Record:
     return Record(line.delivery, happening, line.tries, status, result, line.tried_ms, line.next_ms)
 
 
+def lapse(record: Record) -> None:
+    """What waited for a try that will not come: the webhook was switched off meanwhile."""
+    if record.status == WAITING:
+        record.status, record.next_ms = FAILED, 0
+
+
 def delivery_id(webhook_id: bytes, seq: int) -> bytes:
     """Name a delivery: the same after any restart, so that a receiver can tell a repeat."""
     return derive_id(webhook_id, seq >> 32, "delivery", seq & 0xFFFF_FFFF)

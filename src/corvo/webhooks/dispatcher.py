@@ -11,7 +11,16 @@ from corvo.model.outcome import Rejected
 from corvo.model.webhook import DeadLetter, WebhookView
 from corvo.runtime.tasks import Supervisor
 from corvo.runtime.telemetry import logger
-from corvo.webhooks.delivery import DEAD, Happening, Record, Result, Sender, delivery_id, of_line
+from corvo.webhooks.delivery import (
+    DEAD,
+    Happening,
+    Record,
+    Result,
+    Sender,
+    delivery_id,
+    lapse,
+    of_line,
+)
 from corvo.webhooks.endpoint import Endpoint, Pace, Pending
 from corvo.webhooks.guard import Guard
 
@@ -209,6 +218,8 @@ class Dispatcher:
         found: dict[bytes, Record] = {}
         for line in self._engine.read.webhook_tries(ns, webhook_id):
             found.setdefault(line.delivery, of_line(line))
+        for record in found.values():
+            lapse(record)
         return list(found.values())
 
     def waiting(self, ns: int, webhook_id: bytes) -> int:

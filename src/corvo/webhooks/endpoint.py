@@ -29,6 +29,7 @@ from corvo.webhooks.delivery import (
     Record,
     Result,
     delivery_id,
+    lapse,
     of_line,
 )
 
@@ -84,6 +85,9 @@ class Endpoint:
         self.resume(view.progress)
         self.configure(view.webhook)
         self._told: tuple[int, int] | None = self._cursor()
+        for record in self.log.values():
+            if record.happening is not None and record.happening.seq <= self._read_seq:
+                lapse(record)
 
     def resume(self, progress: Progress) -> None:
         """Take up the cursor where the store has it."""

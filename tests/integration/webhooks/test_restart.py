@@ -231,6 +231,32 @@ def test_log_of_a_disabled_webhook_is_read_from_the_store():
         assert [line["event"]["type"] for line in log] == ["webhook.test", "enqueued"]
 
 
+def test_delivery_that_was_waiting_when_it_was_switched_off_has_failed():
+    """Nobody will try it again, so the log does not promise it."""
+    pace = replace(FAST, failures_max=1_000, backoff_ms=3_600_000)
+    with receiving() as receiver, staged(pace=pace) as stage:
+        receiver.status = 500
+        identifier = stage.create(receiver.url, events=["enqueued"])
+        stage.enqueue("mail")
+        log = f"/webhooks/{identifier}/deliveries"
+        stage.wait_until(lambda: stage.webhooks.statistics()["tries_total"] == 1)
+        stage.wait_until(lambda: stage.webhooks.statistics()["running_count"] == 0)
+        (line,) = stage.get(log).json["deliveries"]
+        assert (line["status"], line["next_try_at"] is None) == ("waiting", False)
+        endpoint = next(iter(stage.webhooks._endpoints.values()))
+        stage.wait_until(lambda: not endpoint.has_news and not stage.webhooks._is_saving)
+        body = {"url": receiver.url, "events": ["enqueued"]}
+        path = f"/api/v1/webhooks/{identifier}"
+        for is_enabled in (False, True):
+            stage.request("PUT", path, body | {"enabled": is_enabled})
+            count = int(is_enabled)
+            stage.wait_until(
+                lambda count=count: stage.webhooks.statistics()["webhooks_count"] == count
+            )
+            (line,) = stage.get(log).json["deliveries"]
+            assert (line["status"], line["next_try_at"]) == ("failed", None)
+
+
 def test_log_is_bounded_and_costs_no_entries_of_its_own():
     """A hundred and twenty deliveries leave a hundred lines, told in the one report at the end."""
     pace = replace(FAST, save_ms=3_600_000, idle_save_ms=3_600_000)
