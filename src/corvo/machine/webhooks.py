@@ -14,7 +14,7 @@ from corvo.model import ids, limits, outcome
 from corvo.model.command import CreateWebhook, DeleteWebhook, RecordDeliveries, ReplaceWebhook
 from corvo.model.event import Event
 from corvo.model.outcome import Rejected, Swept, WebhookChanged
-from corvo.model.webhook import DeadLetter, Progress, Webhook, WebhookView
+from corvo.model.webhook import DeadLetter, Progress, Try, Webhook, WebhookView
 
 
 def create_webhook(state: State, command: CreateWebhook) -> WebhookChanged | Rejected:
@@ -72,6 +72,7 @@ def replace_webhook(state: State, command: ReplaceWebhook) -> WebhookChanged | R
         timeout_ms=command.timeout_ms,
         updated_ms=state.now_ms,
         version=position,
+        disabled_reason="",
     )
     state.writes[space.webhook_key(command.ns, command.id)] = codec.encode(webhook)
     _save(state, command.ns, command.id, progress)
@@ -81,12 +82,15 @@ def replace_webhook(state: State, command: ReplaceWebhook) -> WebhookChanged | R
 def delete_webhook(state: State, command: DeleteWebhook) -> WebhookChanged | Rejected:
     """Remove an endpoint and everything kept for it."""
     ns, webhook_id = command.ns, command.id
-    if state.get(space.webhook_key(ns, webhook_id)) is None:
+    found = read_webhook(state, ns, webhook_id)
+    if found is None:
         return _unknown()
     state.writes[space.webhook_key(ns, webhook_id)] = None
     state.writes[space.webhook_progress_key(ns, webhook_id)] = None
     for key in _letter_keys(state, ns, webhook_id, limits.WEBHOOK_LETTERS_MAX):
         state.writes[key] = None
+    for number in range(min(found.progress.tries, limits.WEBHOOK_TRIES_KEPT)):
+        state.writes[space.webhook_try_key(ns, webhook_id, number)] = None
     _note(state, ev.WEBHOOK_DELETED, ns, webhook_id)
     return WebhookChanged("deleted")
 
@@ -109,6 +113,10 @@ def record_deliveries(state: State, command: RecordDeliveries) -> Swept:
         progress.last_ms, progress.last_status = command.last_ms, command.last_status
         progress.last_error = command.last_error
     _file_letters(state, command, progress)
+    for line in command.tries[-limits.WEBHOOK_TRIES_KEPT :]:
+        key = space.webhook_try_key(command.ns, command.id, progress.tries)
+        state.writes[key] = codec.encode(line)
+        progress.tries += 1
     _save(state, command.ns, command.id, progress)
     return Swept(command.delivered + command.failed)
 
@@ -187,3 +195,17 @@ def read_letters(state: State, ns: int, webhook_id: bytes, limit: int) -> list[D
     prefix = space.dead_letter_prefix(ns, webhook_id)
     found = state.scan(prefix, successor(prefix), limit)
     return [codec.decode_dead_letter(raw) for _, raw in found]
+
+
+def read_tries(state: State, ns: int, webhook_id: bytes) -> list[Try]:
+    """Return the delivery log, newest first."""
+    raw = state.get(space.webhook_progress_key(ns, webhook_id))
+    if raw is None:
+        return []
+    last = codec.decode_progress(raw).tries
+    found: list[Try] = []
+    for number in range(last - 1, max(0, last - limits.WEBHOOK_TRIES_KEPT) - 1, -1):
+        line = state.get(space.webhook_try_key(ns, webhook_id, number))
+        assert line is not None, "a line of the delivery log is missing"
+        found.append(codec.decode_try(line))
+    return found
