@@ -64,7 +64,7 @@ class Load(threading.Thread):
 
 
 def test_killing_the_view_under_load_leaves_it_equal_to_the_store(tmp_path: Path):
-    """Twenty kills later (a hundred in a soak) every table is what building anew from the store gives."""
+    """Twenty kills later, in a soak a hundred, every table is what building anew gives."""
     data = tmp_path / "data"
     server = ServerProcess(data, "--fsync", "off", "--shutdown-timeout", "1s")
     with server:

@@ -34,9 +34,7 @@ _UPDATE_JOB = (
     "scheduled_ms = coalesce(?, asked_ms) WHERE n = ?"
 )
 _SIZES: Final = "payload_bytes, result_bytes, checkpoint_bytes, error_count"
-_FIND_JOB = (
-    f"SELECT n, queue, last_error, unique_key, worker_id, {_SIZES} FROM jobs WHERE id = ?"
-)
+_FIND_JOB = f"SELECT n, queue, last_error, unique_key, worker_id, {_SIZES} FROM jobs WHERE id = ?"
 _WRITE_PAYLOAD = (
     "INSERT OR REPLACE INTO job_payloads (n, payload_text, payload, options, bytes) "
     "VALUES (?1, ?2, CASE WHEN json_valid(?2) THEN jsonb(?2) END, ?3, ?4)"

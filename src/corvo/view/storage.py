@@ -40,9 +40,7 @@ class Storage:
         """A job went."""
         self._sum(key, -1, sizes)
 
-    def change(
-        self, source: Key, before: Sequence[int], target: Key, after: Sequence[int]
-    ) -> None:
+    def change(self, source: Key, before: Sequence[int], target: Key, after: Sequence[int]) -> None:
         """A job takes more or less than before, or is in another queue."""
         if source != target or tuple(before) != tuple(after):
             self.remove(source, before)
