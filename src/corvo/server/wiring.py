@@ -141,6 +141,7 @@ async def build(config: Config, fatal: Fatal) -> Server:
     tasks = Supervisor()
     ticker = Ticker(engine)
     tasks.start("live", surface.live.run())
+    tasks.start("streams", surface.streams.run())
     tasks.start("minutes", surface.live.recall())
     tasks.start("ticker", ticker.run())
     tasks.start("bulk", bulk.run())
@@ -279,7 +280,14 @@ async def _listen(
         telemetry.error("a request failed", request_id=request_id, exc_info=error)
 
     try:
-        return await listener.start(host, port, surface.application, surface.hot, report=report)
+        return await listener.start(
+            host,
+            port,
+            surface.application,
+            surface.hot,
+            report=report,
+            upgrades=surface.upgrades,
+        )
     except OSError as error:
         await engine.close()
         raise StorageError(
