@@ -33,10 +33,11 @@ from corvo.api.routes.live import LiveRoutes, waiting_routes
 from corvo.api.routes.queues import QueueRoutes
 from corvo.api.routes.schedules import ScheduleRoutes
 from corvo.api.routes.search import SearchRoutes
-from corvo.api.routes.server import ServerRoutes
+from corvo.api.routes.server import FEATURES, ServerRoutes
 from corvo.api.routes.view import ViewRoutes
 from corvo.api.routes.webhooks import WebhookRoutes
 from corvo.api.routing import Application, Table, starlette_routes
+from corvo.api.stream.connect import ConnectEndpoint, connect_route
 from corvo.api.stream.held import Bounds
 from corvo.api.stream.streams import Streams
 from corvo.api.stream.websocket import upgrade_of
@@ -117,6 +118,7 @@ def build(
 
     routes = hot_routes(hot)
     routes.append(progress_route(bulk_routes, engine))
+    routes.append(connect_route(ConnectEndpoint(engine, context, FEATURES, index)))
     for table in tables:
         routes += starlette_routes(table, index)
     observe_routes(routes, tallies)
