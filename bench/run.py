@@ -15,6 +15,7 @@ from bench import (  # noqa: E402 - see the line above
     restart_figures,
     scale_figures,
     search_figures,
+    stream_figures,
     wait_figures,
 )
 from bench.harness import FULL, QUICK, Figure, RunFailedError, Scale, describe_machine  # noqa: E402
@@ -32,6 +33,7 @@ FIGURES: dict[str, Callable[[Scale], list[Figure]]] = {
     "kept": scale_figures.kept,
     "restart": restart_figures.restart,
     "search": search_figures.search,
+    "stream": stream_figures.stream,
     "view": http_figures.view,
 }
 RESULTS = Path(__file__).resolve().parent / "results"

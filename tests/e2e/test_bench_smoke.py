@@ -21,6 +21,7 @@ from tests.support.process import ROOT, environment
         "backlog",
         "restart",
         "search",
+        "stream",
         "kept",
         "view",
     ],

@@ -70,7 +70,7 @@ class Surface(Struct, frozen=True):
     upgrades: Mapping[bytes, Upgrade]
 
 
-def build(
+def build(  # noqa: PLR0913 - the composition of the API, named at the call
     engine: "Engine",
     *,
     payload_bytes_max: int = limits.PAYLOAD_BYTES_MAX,

@@ -1,7 +1,7 @@
 """The worker stream: jobs are pushed to workers that granted slots, reports come back in frames.
 
-`spec/stream.md` is the protocol. A `Session` is one stream, pure of transport: decoded frames go in,
-answers and pushes come out of its `Outlet`. Three transports share it and the conversion of items:
+`spec/stream.md` is the protocol. A `Session` is one stream, pure of transport: decoded frames go
+in, answers and pushes come out of its `Outlet`. Three transports share it and the items:
 
     websocket  ─┐
     grpc_server ┼─▶ Session ─▶ engine          streams: all sessions, resume, signals, drain

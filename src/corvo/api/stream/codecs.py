@@ -55,7 +55,7 @@ class Codec(Protocol):
         """Read a frame. Raises `RequestError`; then nothing of it counts."""
         ...
 
-    def encode(self, frame: ServerFrame) -> bytes:
+    def encode(self, frame: ServerFrame, /) -> bytes:
         """Write a frame."""
         ...
 
@@ -79,16 +79,23 @@ def _number(found: _Numbered) -> int:
 class JsonCodec:
     """Text messages with one JSON object each."""
 
-    is_text: Final = True
+    @property
+    def is_text(self) -> bool:
+        """JSON is text."""
+        return True
 
     def __init__(self) -> None:
         self._reader = Reader(ClientFrame)
         self._numbered = json.Decoder(_Numbered)
-        self.encode: Final = json.Encoder().encode
+        self._encode = json.Encoder().encode
 
     def decode(self, message: bytes) -> ClientFrame:
         """Read a frame."""
         return self._reader.read(message, b"")
+
+    def encode(self, frame: ServerFrame, /) -> bytes:
+        """Write a frame."""
+        return self._encode(frame)
 
     def document(self, text: bytes) -> Raw:
         """Embed a document as it is."""
@@ -105,12 +112,15 @@ class JsonCodec:
 class MsgpackCodec:
     """Binary messages with one map each."""
 
-    is_text: Final = False
+    @property
+    def is_text(self) -> bool:
+        """It is not."""
+        return False
 
     def __init__(self) -> None:
         self._decoder = msgpack.Decoder(ClientFrame)
         self._numbered = msgpack.Decoder(_Numbered)
-        self.encode: Final = msgpack.Encoder().encode
+        self._encode = msgpack.Encoder().encode
 
     def decode(self, message: bytes) -> ClientFrame:
         """Read a frame; its documents are JSON text afterwards."""
@@ -127,6 +137,10 @@ class MsgpackCodec:
                 for position, item in enumerate(items):
                     _settle_documents(item, f"{name}[{position}]")
         return frame
+
+    def encode(self, frame: ServerFrame, /) -> bytes:
+        """Write a frame."""
+        return self._encode(frame)
 
     def document(self, text: bytes) -> Raw:
         """Embed a document as `bin`."""

@@ -29,7 +29,8 @@ from corvo.model import limits
 SERVICE: Final = "corvo.v1.WorkerService"
 GRACE_S: Final = 1.0
 Report = Callable[[BaseException, str], None]
-Handler = Callable[[Any, aio.ServicerContext], Awaitable[Message | None]]
+Context = aio.ServicerContext[Any, Any]
+Handler = Callable[[Any, Context], Awaitable[Message | None]]
 
 _CLOSE_STATUS: Final = {
     1001: grpc.StatusCode.UNAVAILABLE,
@@ -89,11 +90,11 @@ class GrpcServer:
             await self._server.stop(GRACE_S)
 
     def _handlers(self) -> grpc.GenericRpcHandler:
-        found: dict[str, grpc.RpcMethodHandler] = {}
+        found: dict[str, grpc.RpcMethodHandler[Any, Any]] = {}
         for method in all_methods():
             name: str = method.name
             request: type[Message] = getattr(pb, method.input_type.name)
-            options = {
+            options: dict[str, Any] = {
                 "request_deserializer": request.FromString,
                 "response_serializer": _serialize,
             }
@@ -113,7 +114,7 @@ class GrpcServer:
         return grpc.method_handlers_generic_handler(SERVICE, found)
 
     async def _subscribe(
-        self, request: pb.SubscribeRequest, context: aio.ServicerContext
+        self, request: pb.SubscribeRequest, context: Context
     ) -> AsyncIterator[object]:
         ns = principal_of(context).ns
         try:
@@ -122,7 +123,7 @@ class GrpcServer:
         except CorvoError as error:
             await _abort(context, error)
 
-    async def _stream(self, requests: AsyncIterator[bytes], context: aio.ServicerContext) -> None:
+    async def _stream(self, requests: AsyncIterator[bytes], context: Context) -> None:
         outlet = GrpcOutlet(self._streams)
         try:
             session = self._streams.open(outlet, principal_of(context).ns)
@@ -156,10 +157,11 @@ class GrpcServer:
 
 def _take(session: Session, message: bytes, bytes_max: int) -> None:
     request = pb.LifecycleStreamRequest()
+    if len(message) > bytes_max:
+        text = f"a frame holds at most {bytes_max} bytes"
+        session.refuse(0, RequestError(text, code="PAYLOAD_TOO_LARGE", status=413))
+        return
     try:
-        if len(message) > bytes_max:
-            text = f"a frame holds at most {bytes_max} bytes"
-            raise RequestError(text, code="PAYLOAD_TOO_LARGE", status=413)
         request.ParseFromString(message)
         frame = client_frame(request)
     except DecodeError:
@@ -220,7 +222,7 @@ class GrpcOutlet:
         self._wake.set()
         self._answered.set()
 
-    async def write_all(self, context: aio.ServicerContext) -> None:
+    async def write_all(self, context: Context) -> None:
         """Write frames until the stream is over, or the client does not read for too long."""
         write_s = self._streams.limits.write_ms / 1000
         while True:
@@ -259,7 +261,7 @@ def _serialize(message: Message) -> bytes:
 def _unary(call: Call, report: Report) -> Handler:
     """Make a handler of a call: refusals become a status."""
 
-    async def handle(request: Any, context: aio.ServicerContext) -> Message | None:
+    async def handle(request: Any, context: Context) -> Message | None:
         try:
             return await call(request, principal_of(context).ns)
         except CorvoError as error:
@@ -272,7 +274,7 @@ def _unary(call: Call, report: Report) -> Handler:
     return handle
 
 
-async def _abort(context: aio.ServicerContext, error: CorvoError) -> None:
+async def _abort(context: Context, error: CorvoError) -> None:
     trailers = [("corvo-code", error.code)]
     for name, text in (("corvo-hint", error.hint), ("corvo-field", error.field)):
         # Format: metadata is printable ASCII.

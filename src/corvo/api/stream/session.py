@@ -405,9 +405,9 @@ class Session:
 
     def _leave_if_drained(self) -> None:
         outlet = self.outlet
-        if self._is_drain_told and outlet is not None:
-            if not self.supply.held and not self._unanswered:
-                outlet.close(CLOSE_DRAINED, DRAINING)
+        is_idle = not self.supply.held and not self._unanswered
+        if self._is_drain_told and outlet is not None and is_idle:
+            outlet.close(CLOSE_DRAINED, DRAINING)
 
     def stop(self) -> None:
         """The connection is gone: give up what waits, keep what is held."""

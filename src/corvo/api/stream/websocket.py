@@ -7,7 +7,7 @@ the socket, the limits, and the time-outs, which the sweep of the listener enfor
 import asyncio
 from collections import deque
 from functools import partial
-from typing import Final
+from typing import Final, cast
 from urllib.parse import urlsplit
 
 from websockets.datastructures import Headers
@@ -66,14 +66,21 @@ class StreamConnection(asyncio.Protocol):
 
     # --- the listener's side --------------------------------------------------------------------
 
-    open_count: Final = 0
-    parked_count: Final = 0
+    @property
+    def open_count(self) -> int:
+        """A stream has no requests."""
+        return 0
+
+    @property
+    def parked_count(self) -> int:
+        """Its fetches are counted by the engine."""
+        return 0
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Take over a connection."""
-        assert isinstance(transport, asyncio.Transport)
-        self._transport = transport
-        transport.set_write_buffer_limits(high=limits.STREAM_PUSH_PAUSE_BYTES)
+        # The transport of uvloop is one, and not by inheritance.
+        self._transport = cast("asyncio.Transport", transport)
+        self._transport.set_write_buffer_limits(high=limits.STREAM_PUSH_PAUSE_BYTES)
         self._edge.enter(self)
 
     def data_received(self, data: bytes) -> None:
@@ -106,7 +113,7 @@ class StreamConnection(asyncio.Protocol):
         self._websocket.receive_eof()
         return False
 
-    def connection_lost(self, exc: Exception | None) -> None:
+    def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - asyncio's
         """Forget the connection; the session keeps its leases."""
         self._end()
         self._edge.leave(self)
