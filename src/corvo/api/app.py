@@ -118,12 +118,15 @@ def build(  # noqa: PLR0913 - the composition of the API, named at the call
 
     routes = hot_routes(hot)
     routes.append(progress_route(bulk_routes, engine))
-    routes.append(connect_route(ConnectEndpoint(engine, context, FEATURES, index)))
     for table in tables:
         routes += starlette_routes(table, index)
     observe_routes(routes, tallies)
     routes += observe_routes(waiting_routes(live, index), tallies, waits=True)
-    router = Router(routes, redirect_slashes=False, default=_no_route)
+    # Described by its protocol file, not by the document of the HTTP API.
+    calls = observe_routes(
+        [connect_route(ConnectEndpoint(engine, context, FEATURES, index))], tallies, waits=True
+    )
+    router = Router([*routes, *calls], redirect_slashes=False, default=_no_route)
     return Surface(
         hot,
         Application(router, index, tallies.missed),

@@ -164,15 +164,17 @@ class Supply:
             self.pump()
 
     def _push(self, outlet: Outlet, grant: Grant, claims: list[Claim]) -> None:
+        pushed_count = 0
         for part in chunks(claims):
-            self._push_frame(outlet, grant, part)
+            if outlet.unsent_bytes > self._home.limits.buffer_bytes_max:
+                # Nobody would read it: better somebody else gets the rest at once.
+                self._engine.give_back(self._ns, claims[pushed_count:])
+                self._home.close_slow(outlet)
+                return
+            self._push_frame(grant, part)
+            pushed_count += len(part)
 
-    def _push_frame(self, outlet: Outlet, grant: Grant, claims: list[Claim]) -> None:
-        if self.outlet is not outlet or outlet.unsent_bytes > self._home.limits.buffer_bytes_max:
-            # Nobody would read it: better somebody else gets these at once.
-            self._engine.give_back(self._ns, claims)
-            self._home.close_slow(outlet)
-            return
+    def _push_frame(self, grant: Grant, claims: list[Claim]) -> None:
         push = self.pushed + 1
         for claim in claims:
             self.hold(claim, push, grant)
