@@ -122,7 +122,7 @@ class Server:
         self.engine.start()
         self.ticker = Ticker(self.engine)
         self.bulk = BulkRunner(self.engine, self.finder)
-        surface = self.surface()
+        surface = self.surface_found = self.surface()
         self.live = surface.live
         self.tasks.start("bulk", self.bulk.run())
         self.tasks.start("live", surface.live.run())
