@@ -1,4 +1,4 @@
-"""A worker on a stream, with the stock WebSocket client: what it sent, was answered and was pushed."""
+"""A worker on a stream, with the stock WebSocket client: its frames, answers and pushes."""
 
 import socket
 import struct
@@ -74,8 +74,8 @@ class Stream:
 
     def start(self, *queues: str, slots: int = 10, **fields: Any) -> Any:
         """Say who works and grant slots; returns the answer."""
-        credits = [{"queues": list(queues) or ["q"], "slots": slots}]
-        return self.call(worker_id="w", credits=credits, **fields)
+        granted = [{"queues": list(queues) or ["q"], "slots": slots}]
+        return self.call(worker_id="w", credits=granted, **fields)
 
     def _receive(self) -> None:
         message = self.socket.recv(timeout=WAIT_SECONDS)

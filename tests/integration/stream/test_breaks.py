@@ -23,8 +23,8 @@ def _vanish(server: Server, stream: Stream) -> None:
 
 
 def _resume(stream: Stream, stream_id: str, slots: int = 10, **fields: Any) -> Any:
-    credits = [{"queues": ["q"], "slots": slots}]
-    return stream.call(worker_id="w", resume={"stream_id": stream_id} | fields, credits=credits)
+    granted = [{"queues": ["q"], "slots": slots}]
+    return stream.call(worker_id="w", resume={"stream_id": stream_id} | fields, credits=granted)
 
 
 def test_killed_worker_keeps_its_leases_until_they_end(server: Server) -> None:
@@ -132,6 +132,20 @@ def test_resume_takes_a_living_connection_over(server: Server) -> None:
         assert ended.value.rcvd.code == 4009
         assert new.call(acks=[ack(job)])["acked"] == 1
     old.close()
+
+
+def test_cancel_during_the_break_is_told_on_resume(server: Server) -> None:
+    """What was asked for while nobody listened is pushed to whoever comes back."""
+    identifier = server.enqueue()
+    stream = Stream(server.port)
+    stream_id = stream.start()["stream"]["stream_id"]
+    (job,) = stream.jobs(1)
+    _vanish(server, stream)
+    server.post(f"/jobs/{identifier}/cancel")
+    with streaming(server.port) as again:
+        again.last_push = 1
+        _resume(again, stream_id, received=1)
+        assert again.push()["cancels"] == [ack(job)]
 
 
 def test_only_the_first_frame_resumes(server: Server) -> None:

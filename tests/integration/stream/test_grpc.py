@@ -1,4 +1,4 @@
-"""The worker service over gRPC, with the stock client and stubs generated from the protocol file."""
+"""The worker service over gRPC, with the stock client and stubs from the protocol file."""
 
 import importlib.util
 import queue

@@ -26,7 +26,7 @@ def fast() -> Iterator[Server]:
 
 @pytest.mark.parametrize("protocol", [JSON, MSGPACK, None])
 def test_jobs_are_pushed_and_acknowledged(server: Server, protocol: str | None) -> None:
-    """A job that waits is pushed after the grant; its ack is answered; the next follows by itself."""
+    """A job that waits is pushed after the grant; its ack is answered; the next one follows."""
     ids = [server.enqueue(payload={"n": n}) for n in range(3)]
     with streaming(server.port, protocol) as stream:
         answer = stream.start(slots=2)
@@ -79,8 +79,11 @@ def test_frame_with_every_kind_of_item_is_answered_item_by_item(fast: Server) ->
             snoozes=[items[3] | {"delay": "5m"}, items[4]],
             holds=[items[4] | {"reason": "look"}],
             heartbeats=[items[5], {"job_id": "nonsense"}],
-            enqueues=[{"queue": "other", "unique_key": "u"}, {"queue": "no name"}]
-            + [{"queue": "other", "unique_key": "u"}],
+            enqueues=[
+                {"queue": "other", "unique_key": "u"},
+                {"queue": "no name"},
+                {"queue": "other", "unique_key": "u"},
+            ],
             credits=[{"queues": ["q"], "slots": 1_000_000}],
         )
         codes = [item.get("code") for item in answer["acks"]]
@@ -118,7 +121,9 @@ def test_documents_are_exact_in_msgpack(fast: Server) -> None:
     exact = b'{"big":123456789012345678901234567890,"spaced" : [1]}'
     with streaming(fast.port, MSGPACK) as stream:
         stream.start()
-        stream.call(enqueues=[{"queue": "q", "payload": exact}, {"queue": "q", "payload": {"a": 1}}])
+        stream.call(
+            enqueues=[{"queue": "q", "payload": exact}, {"queue": "q", "payload": {"a": 1}}]
+        )
         jobs = stream.jobs(2)
         assert jobs[0]["payload"] == exact
         assert msgspec.json.decode(jobs[1]["payload"]) == {"a": 1}
@@ -166,9 +171,7 @@ def test_lease_is_warned_of_and_then_lost(fast: Server) -> None:
     """A third before the end comes a warning; past the end the job is lost and its slot is free."""
     identifier = fast.enqueue()
     with streaming(fast.port) as stream:
-        stream.call(
-            worker_id="w", credits=[{"queues": ["q"], "slots": 1, "lease_duration": "30s"}]
-        )
+        stream.call(worker_id="w", credits=[{"queues": ["q"], "slots": 1, "lease_duration": "30s"}])
         (job,) = stream.jobs(1)
         fast.advance(20_000)
         warning = stream.push()["warnings"]
@@ -185,13 +188,31 @@ def test_lease_is_warned_of_and_then_lost(fast: Server) -> None:
         assert answer["credits"][0]["in_flight"] == 1
 
 
+def test_job_that_comes_again_takes_one_slot(fast: Server) -> None:
+    """With a free slot the job is back before its loss was told: the old lease is counted out."""
+    identifier = fast.enqueue()
+    with streaming(fast.port) as stream:
+        stream.start(slots=3)
+        (first,) = stream.jobs(1)
+        fast.advance(61_000)
+        seen: list[Any] = []
+        while not any("jobs" in frame for frame in seen):
+            seen.append(stream.push())
+        lost = [item for frame in seen for item in frame.get("lost", [])]
+        assert lost == [ack(first) | {"reason": "lease_expired"}]
+        assert seen[-1]["jobs"][0]["job_id"] == identifier
+        answer = stream.call(credits=[{"queues": ["q"], "slots": 3}])
+        assert answer["credits"][0]["in_flight"] == 1
+        assert stream.call(acks=[ack(seen[-1]["jobs"][0])])["acked"] == 1
+        answer = stream.call(credits=[{"queues": ["q"], "slots": 3}])
+        assert answer["credits"][0]["in_flight"] == 0
+
+
 def test_heartbeat_puts_the_warning_off(fast: Server) -> None:
     """A lease that was renewed, over the stream or by HTTP, is not warned of in its first term."""
     fast.enqueue()
     with streaming(fast.port) as stream:
-        stream.call(
-            worker_id="w", credits=[{"queues": ["q"], "slots": 1, "lease_duration": "30s"}]
-        )
+        stream.call(worker_id="w", credits=[{"queues": ["q"], "slots": 1, "lease_duration": "30s"}])
         (job,) = stream.jobs(1)
         fast.advance(15_000)
         answer = stream.call(heartbeats=[ack(job)])
@@ -300,7 +321,7 @@ def test_oversized_frame_ends_the_stream() -> None:
 
 
 def test_too_many_streams_are_refused() -> None:
-    """The handshake is answered 429 with the ordinary envelope, and the next place is given anew."""
+    """The handshake is answered 429 with the ordinary envelope; a free place is given anew."""
     with running("fast", bounds=Bounds(open_max=1)) as server:
         with streaming(server.port), pytest.raises(InvalidStatus) as refused:
             Stream(server.port)

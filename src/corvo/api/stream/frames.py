@@ -189,7 +189,6 @@ class AnswerFrame(Struct, kw_only=True, omit_defaults=True):
     enqueues: list[Result] = []
     credits: list[Result] = []
     jobs: list[Job] | None = None
-    enqueued_job_ids: list[str] = []
     stream: StreamInfo | None = None
     error: Problem | None = None
 

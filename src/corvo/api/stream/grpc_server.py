@@ -215,6 +215,9 @@ class GrpcOutlet:
         self.status = _CLOSE_STATUS.get(code, grpc.StatusCode.INTERNAL)
         self.reason = f"{problem.code}: {problem.error}"
         self.finish()
+        if self.session is not None:
+            # The client may be too slow to ever take the last frame; its places are free now.
+            self._streams.disconnect(self.session)
 
     def finish(self) -> None:
         """Nothing more is sent."""

@@ -35,6 +35,7 @@ from corvo.errors import CorvoError, RequestError
 from corvo.model import limits
 from corvo.model.command import FetchJobs
 from corvo.model.job import ACTIVE, END_LOST, HELD
+from corvo.model.job import Job as JobRecord
 from corvo.model.outcome import (
     BEAT_LOST,
     LEASE_LOST,
@@ -357,12 +358,12 @@ class Session:
             is_expired = job.token != held.token or job.ended == END_LOST
             reason = "held" if job.state == HELD else "settled"
             self._lost(held, "lease_expired" if is_expired else reason, frame)
-        elif job.rare is not None and job.rare.cancel_ms and not held.is_cancel_sent:
+        elif is_cancelled(job) and not held.is_cancel_sent and self.outlet is not None:
             held.is_cancel_sent = True
-            frame.cancels = [*frame.cancels, signal_of(held)]
+            frame.cancels.append(signal_of(held))
 
     def _lost(self, held: Held, reason: str, frame: PushFrame) -> None:
-        frame.lost = [*frame.lost, signal_of(held, reason=reason)]
+        frame.lost.append(signal_of(held, reason=reason))
         self.supply.drop(held)
 
     def lose(self, held: Held, reason: str) -> None:
@@ -416,3 +417,8 @@ class Session:
         for ticket in tickets.values():
             ticket.drop()
         self.supply.stop()
+
+
+def is_cancelled(job: JobRecord) -> bool:
+    """Whether somebody asked to cancel an active job."""
+    return job.rare is not None and job.rare.cancel_ms > 0

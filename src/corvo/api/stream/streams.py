@@ -19,7 +19,7 @@ from corvo.api.stream.frames import (
     StreamLimits,
 )
 from corvo.api.stream.held import Bounds, Held, Outlet
-from corvo.api.stream.session import CLOSE_DRAINED, DRAINING, Session
+from corvo.api.stream.session import CLOSE_DRAINED, DRAINING, Session, is_cancelled
 from corvo.api.stream.supply import chunks, signal_of
 from corvo.api.values import maybe_instant
 from corvo.engine import Watcher
@@ -213,12 +213,18 @@ class Streams:
         received = max(session.received, resume.received or 0)
         found: list[Signal] = []
         again: list[Claim] = []
+        cancelled = PushFrame()
         for held in list(supply.held.values()):
             view = self.engine.read.job(session.ns, held.id)
             if view is None or view.job.state != ACTIVE or view.job.token != held.token:
                 supply.drop(held)
                 continue
             held.lease_until_ms = view.job.lease_until_ms
+            held.is_warned = False
+            supply.expect_warning(held)
+            if is_cancelled(view.job):
+                held.is_cancel_sent = True
+                cancelled.cancels.append(signal_of(held))
             found.append(signal_of(held, expires_at=maybe_instant(held.lease_until_ms)))
             if not held.is_touched and held.push > received:
                 again.append(_claim_of(view))
@@ -226,6 +232,8 @@ class Streams:
             for claim in claims:
                 supply.held[claim.spec.id].push = supply.pushed + 1
             supply.send_jobs(claims)
+        if cancelled.cancels:
+            supply.send(cancelled)
         return found
 
     # --- signals --------------------------------------------------------------------------------

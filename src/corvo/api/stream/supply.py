@@ -74,8 +74,7 @@ class Supply:
         if ticket is not None and ticket.state == PARKED and ticket.command.count > found.free:
             self._withdraw(found)
         result = Result(queues=found.queues, slots=found.slots, in_flight=found.in_flight)
-        if found.slots == 0 and found.in_flight == 0 and found.ticket is None:
-            del self.grants[key]
+        self._tidy(found)
         return result
 
     def _check_grant(self, item: CreditItem, found: Grant | None) -> None:
@@ -160,6 +159,7 @@ class Supply:
             self._engine.give_back(self._ns, claims[fitting:])
             claims = claims[:fitting]
         self._push(outlet, grant, claims)
+        self._tidy(grant)
         if grant.free > 0 and (claims or self._engine.is_serving):
             self.pump()
 
@@ -175,6 +175,8 @@ class Supply:
             pushed_count += len(part)
 
     def _push_frame(self, grant: Grant, claims: list[Claim]) -> None:
+        for claim in claims:
+            self._displace(claim)
         push = self.pushed + 1
         for claim in claims:
             self.hold(claim, push, grant)
@@ -198,8 +200,15 @@ class Supply:
 
     # --- in flight ------------------------------------------------------------------------------
 
+    def _displace(self, claim: Claim) -> None:
+        """A job that comes again was lost before, though the feed has not said so yet."""
+        before = self.held.get(claim.spec.id)
+        if before is not None:
+            self._holder.lose(before, "lease_expired")
+
     def hold(self, claim: Claim, push: int = UNSEEN, grant: Grant | None = None) -> None:
         """Count a job in."""
+        self._displace(claim)
         until_ms = self._engine.now_ms + claim.lease_ms
         held = Held(
             self._holder, claim.spec.id, claim.token, claim.queue, claim.lease_ms, until_ms, push
@@ -226,8 +235,12 @@ class Supply:
         grant = held.grant
         if grant is not None:
             grant.in_flight -= 1
-            if grant.slots == 0 and grant.in_flight == 0 and grant.ticket is None:
-                self.grants.pop(frozenset(grant.queues), None)
+            self._tidy(grant)
+
+    def _tidy(self, grant: Grant) -> None:
+        """Forget a set that was taken back and has nothing left."""
+        if grant.slots == 0 and grant.in_flight == 0 and grant.ticket is None:
+            self.grants.pop(frozenset(grant.queues), None)
 
     def stop(self) -> None:
         """Take every fetch back: nobody is there to be given jobs."""

@@ -11,6 +11,7 @@ from corvo.api.stream.codecs import JSON, Codec
 from corvo.api.stream.frames import (
     AnswerFrame,
     ClientFrame,
+    CreditItem,
     FailItem,
     Job,
     Problem,
@@ -18,7 +19,6 @@ from corvo.api.stream.frames import (
     ReleaseItem,
     ServerFrame,
 )
-from corvo.api.stream.frames import CreditItem
 from corvo.api.stream.held import Bounds
 from corvo.api.stream.session import Session
 from corvo.api.stream.streams import Streams
@@ -57,7 +57,7 @@ class Recorder:
     def answered(self) -> None:
         """Nothing is waiting to be read."""
 
-    def close(self, code: int, problem: Problem) -> None:
+    def close(self, code: int, problem: Problem) -> None:  # noqa: ARG002 - an outlet's
         self.closed = code
 
 
@@ -72,20 +72,14 @@ class Play:
         self.session: Session = self.streams.open(self.outlet, NS)
         self.slots: dict[tuple[str, ...], int] = {}
         self.frames_count = 0
+        self.before: dict[tuple[str, ...], int] = {}  # in flight when something was last changed
 
     def check(self) -> None:
-        """Invariant: no set has more jobs in flight than the most slots it had since it was full."""
+        """Invariant: a set has at most as many in flight as slots, or as were there before."""
         for grant in self.session.supply.grants.values():
             key = tuple(sorted(grant.queues))
             assert grant.in_flight <= max(self.slots.get(key, 0), self.before.get(key, 0))
         assert len(self.session.supply.held) <= self.streams.limits.in_flight_max
-
-    @property
-    def before(self) -> dict[tuple[str, ...], int]:
-        """What was in flight when slots were lowered: it stays until it is done."""
-        return self._before
-
-    _before: dict[tuple[str, ...], int] = {}
 
     def take(self, **fields: Any) -> None:
         self.frames_count += 1
@@ -97,14 +91,14 @@ class Play:
             tuple(sorted(grant.queues)): grant.in_flight
             for grant in self.session.supply.grants.values()
         }
-        self._before = held
+        self.before = held
         self.slots[key] = slots
         self.take(credits=[CreditItem(queues=list(queues), slots=slots)])
 
     async def settle(self) -> None:
         await self.rig.engine.perform(self.rig.enqueue("unrelated"))
         await turns(6)
-        self._before = {
+        self.before = {
             tuple(sorted(grant.queues)): grant.in_flight
             for grant in self.session.supply.grants.values()
         }
@@ -115,7 +109,9 @@ STEPS = st.lists(
     st.one_of(
         st.tuples(st.just("grant"), st.sampled_from(SETS), st.integers(0, 4)),
         st.tuples(st.just("enqueue"), st.sampled_from(QUEUES), st.integers(1, 6)),
-        st.tuples(st.just("report"), st.sampled_from(("ack", "fail", "release")), st.integers(0, 3)),
+        st.tuples(
+            st.just("report"), st.sampled_from(("ack", "fail", "release")), st.integers(0, 3)
+        ),
         st.tuples(st.just("stale"), st.just(""), st.integers(0, 3)),
         st.tuples(st.just("settle"), st.just(""), st.just(0)),
     ),
