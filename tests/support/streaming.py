@@ -4,7 +4,7 @@ import socket
 import struct
 from collections import deque
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from typing import Any
 
 import msgspec
@@ -100,7 +100,8 @@ class Stream:
             return
         raw.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         # The reading thread of the client holds the descriptor, so the socket is shut down first.
-        raw.shutdown(socket.SHUT_RDWR)
+        with suppress(OSError):  # the server may have ended it already
+            raw.shutdown(socket.SHUT_RDWR)
         raw.close()
 
 

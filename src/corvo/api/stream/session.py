@@ -16,7 +16,7 @@ from typing import Final
 from msgspec import Struct
 
 from corvo.api import translate
-from corvo.api.stream import items
+from corvo.api.stream import items, signals
 from corvo.api.stream.frames import (
     AnswerFrame,
     ClientFrame,
@@ -28,14 +28,12 @@ from corvo.api.stream.frames import (
     StreamInfo,
 )
 from corvo.api.stream.held import Held, Home, Outlet
-from corvo.api.stream.supply import Supply, signal_of
-from corvo.api.values import check_name, check_text, maybe_instant, parse_duration
+from corvo.api.stream.supply import Supply
+from corvo.api.values import check_name, check_text, parse_duration
 from corvo.engine.desk import Ticket
 from corvo.errors import CorvoError, RequestError
 from corvo.model import limits
 from corvo.model.command import FetchJobs
-from corvo.model.job import ACTIVE, END_LOST, HELD
-from corvo.model.job import Job as JobRecord
 from corvo.model.outcome import (
     BEAT_LOST,
     LEASE_LOST,
@@ -47,7 +45,6 @@ from corvo.model.outcome import (
     Outcome,
     Rejected,
 )
-from corvo.model.view import JobView
 
 IDLE_FETCH_MS: Final = 100  # how long a frame that only fetches, the old way, waits for a job
 CLOSE_UNREADABLE: Final = 1008
@@ -349,51 +346,11 @@ class Session:
 
     # --- signals --------------------------------------------------------------------------------
 
-    def look(self, held: Held, view: JobView | None, frame: PushFrame) -> None:
-        """Something happened to a job in flight: see whether it is still ours, or is cancelled."""
-        job = view.job if view is not None else None
-        if job is None:
-            self._lost(held, "deleted", frame)
-        elif job.token != held.token or job.state != ACTIVE:
-            is_expired = job.token != held.token or job.ended == END_LOST
-            reason = "held" if job.state == HELD else "settled"
-            self._lost(held, "lease_expired" if is_expired else reason, frame)
-        elif is_cancelled(job) and not held.is_cancel_sent and self.outlet is not None:
-            held.is_cancel_sent = True
-            frame.cancels.append(signal_of(held))
-
-    def _lost(self, held: Held, reason: str, frame: PushFrame) -> None:
-        frame.lost.append(signal_of(held, reason=reason))
-        self.supply.drop(held)
-
     def lose(self, held: Held, reason: str) -> None:
         """Say that a job is gone; its slot is free."""
         frame = PushFrame()
-        self._lost(held, reason, frame)
+        signals.lose(self.supply, held, reason, frame)
         self.supply.send(frame)
-
-    def warn(self, now_ms: int) -> None:
-        """Warn of leases that will end soon, and find out when to look again."""
-        supply = self.supply
-        supply.next_warning_ms = 0
-        frame = PushFrame()
-        for held in list(supply.held.values()):
-            if held.is_warned:
-                continue
-            if held.warn_at_ms <= now_ms:
-                view = self._engine.read.job(self.ns, held.id)
-                if view is None or view.job.token != held.token:
-                    continue  # the feed will say so
-                # Heartbeats may have come another way.
-                held.lease_until_ms = view.job.lease_until_ms
-            if held.warn_at_ms <= now_ms:
-                held.is_warned = True
-                expires_at = maybe_instant(held.lease_until_ms)
-                frame.warnings.append(signal_of(held, expires_at=expires_at))
-            else:
-                supply.expect_warning(held)
-        if frame.warnings:
-            supply.send(frame)
 
     # --- endings --------------------------------------------------------------------------------
 
@@ -417,8 +374,3 @@ class Session:
         for ticket in tickets.values():
             ticket.drop()
         self.supply.stop()
-
-
-def is_cancelled(job: JobRecord) -> bool:
-    """Whether somebody asked to cancel an active job."""
-    return job.rare is not None and job.rare.cancel_ms > 0

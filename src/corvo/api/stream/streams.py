@@ -19,8 +19,9 @@ from corvo.api.stream.frames import (
     StreamLimits,
 )
 from corvo.api.stream.held import Bounds, Held, Outlet
-from corvo.api.stream.session import CLOSE_DRAINED, DRAINING, Session, is_cancelled
-from corvo.api.stream.supply import chunks, signal_of
+from corvo.api.stream.session import CLOSE_DRAINED, DRAINING, Session
+from corvo.api.stream.signals import is_cancelled, look, signal_of, warn
+from corvo.api.stream.supply import chunks
 from corvo.api.values import maybe_instant
 from corvo.engine import Watcher
 from corvo.errors import OverloadedError, UnavailableError
@@ -261,14 +262,14 @@ class Streams:
         session = held.holder
         assert isinstance(session, Session)
         view = self.engine.read.job(session.ns, held.id)
-        session.look(held, view, frames.setdefault(session, PushFrame()))
+        look(session.supply, held, view, frames.setdefault(session, PushFrame()))
 
     def sweep(self, now_ms: int) -> None:
         """Warn of leases that end soon; try again where the engine took no fetch."""
         for session in list(self._open):
             supply = session.supply
             if supply.next_warning_ms and supply.next_warning_ms <= now_ms:
-                session.warn(now_ms)
+                warn(self.engine, session.ns, supply, now_ms)
             if supply.is_starved:
                 supply.is_starved = False
                 supply.pump()

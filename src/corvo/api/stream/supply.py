@@ -10,14 +10,13 @@ from functools import partial
 from typing import Final
 
 from corvo.api.stream import items
-from corvo.api.stream.frames import CreditItem, PushFrame, Result, Signal
+from corvo.api.stream.frames import CreditItem, PushFrame, Result
 from corvo.api.stream.held import UNSEEN, Grant, Held, Holder, Home, Outlet
 from corvo.api.values import check_name, parse_duration
 from corvo.engine.desk import PARKED
 from corvo.errors import CorvoError, RequestError, UnavailableError
 from corvo.model import limits
 from corvo.model.command import FetchJobs
-from corvo.model.ids import JOB, render_id
 from corvo.model.outcome import Claim, Fetched
 
 PARK_MS: Final = limits.FETCH_TIMEOUT_MS_DEFAULT  # then it parks again, and the worker was seen
@@ -264,13 +263,3 @@ def chunks(claims: list[Claim]) -> Iterator[list[Claim]]:
             start, size = place + 1, 0
     if start < len(claims):
         yield claims[start:] if start else claims
-
-
-def signal_of(held: Held, *, reason: str | None = None, expires_at: str | None = None) -> Signal:
-    """A word about a job in flight."""
-    return Signal(
-        job_id=render_id(JOB, held.id),
-        lease_token=held.token,
-        reason=reason,
-        lease_expires_at=expires_at,
-    )
