@@ -11,7 +11,7 @@ WORKERS ?= 2
 TESTS ?= tests
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test check fix bench scenarios soak openapi clean
+.PHONY: help setup run test check fix bench scenarios soak openapi proto clean
 
 help: ## list the targets
 	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)$$/  make \1|\2/' | column -t -s '|' 2>/dev/null \
@@ -63,6 +63,11 @@ soak: setup ## let the judges of machine and view search for as long as they lik
 
 openapi: setup ## rewrite spec/openapi.json from the wire types and the catalog of routes
 	$(BIN)/python -m corvo.api.openapi > spec/openapi.json
+
+proto: setup ## rewrite the messages of gRPC from proto/corvo/v1/worker.proto
+	@mkdir -p build/proto
+	$(BIN)/python -m grpc_tools.protoc -Iproto --python_out=build/proto --pyi_out=build/proto corvo/v1/worker.proto
+	cp build/proto/corvo/v1/worker_pb2.py build/proto/corvo/v1/worker_pb2.pyi src/corvo/api/stream/generated/
 
 clean: ## remove the environment, caches and build results; ./data stays
 	rm -rf $(VENV) build dist .pytest_cache .ruff_cache .hypothesis .import_linter_cache

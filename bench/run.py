@@ -17,6 +17,7 @@ from bench import (  # noqa: E402 - see the line above
     restart_figures,
     scale_figures,
     search_figures,
+    stream_figures,
     view_figures,
     wait_figures,
 )
@@ -35,10 +36,11 @@ FIGURES: dict[str, Callable[[Scale], list[Figure]]] = {
     "kept": scale_figures.kept,
     "restart": restart_figures.restart,
     "search": search_figures.search,
+    "stream": stream_figures.stream,
     "view": http_figures.view,
     "catchup": view_figures.catchup,
     "rebuild": view_figures.rebuild,
-    "stream": view_figures.stream,
+    "events": view_figures.events,
 }
 RESULTS = Path(__file__).resolve().parent / "results"
 

@@ -90,7 +90,7 @@ def rebuild(scale: Scale) -> list[Figure]:
     ]
 
 
-def stream(scale: Scale) -> list[Figure]:
+def events(scale: Scale) -> list[Figure]:
     """From an enqueue that is sent to its event on a stream; without fsync, so almost a commit."""
     with Corvo("off") as server:
         waits = sorted(uvloop.run(_measure_stream(server, scale.latency_jobs)))
@@ -182,7 +182,7 @@ async def _measure_stream(server: Corvo, jobs: int) -> list[float]:
     waits: list[float] = []
     for _ in range(jobs):
         sent = time.perf_counter()
-        line.send("/enqueue", {"queue": "stream"})
+        line.send("/enqueue", {"queue": "events"})
         async with asyncio.timeout(30):
             await reader.readuntil(b"\ndata: ")
         waits.append(time.perf_counter() - sent)

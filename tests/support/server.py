@@ -18,6 +18,7 @@ import structlog
 from corvo.api.app import Surface, build
 from corvo.api.http import Limits, Listener, start
 from corvo.api.live.hub import Hub
+from corvo.api.stream.held import Bounds
 from corvo.engine import Engine, Options
 from corvo.engine.engine import Hooks
 from corvo.machine.audit import audit
@@ -68,7 +69,9 @@ class Server:
         segment_bytes: int = 1 << 20,
         finder: Finder | None = None,
         heartbeat_ms: int = 15_000,
+        bounds: Bounds | None = None,
     ) -> None:
+        self.bounds = bounds
         self.finder = finder
         self.lane = lane
         self.heartbeat_ms = heartbeat_ms
@@ -119,10 +122,12 @@ class Server:
         self.engine.start()
         self.ticker = Ticker(self.engine)
         self.bulk = BulkRunner(self.engine, self.finder)
-        surface = self.surface()
+        surface = self.surface_found = self.surface()
         self.live = surface.live
         self.tasks.start("bulk", self.bulk.run())
         self.tasks.start("live", surface.live.run())
+        self.streams = surface.streams
+        self.tasks.start("streams", surface.streams.run())
         self.listener = await start(
             "127.0.0.1",
             0,
@@ -132,12 +137,15 @@ class Server:
             # Clients that leave are noticed at once, so that a test need not wait for it.
             limits=Limits(half_close_ms=20, sweep_ms=20),
             is_fast_lane_on=self.lane == "fast",
+            upgrades=surface.upgrades,
         )
         self.port = self.listener.port
 
     def surface(self) -> Surface:
         """What is served; a test that needs more than the engine overrides this."""
-        return build(self.engine, bulk=self.bulk, heartbeat_ms=self.heartbeat_ms)
+        return build(
+            self.engine, bulk=self.bulk, heartbeat_ms=self.heartbeat_ms, bounds=self.bounds
+        )
 
     def stop(self) -> None:
         """End everything; what went wrong inside fails the test."""

@@ -18,6 +18,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from corvo.api import tracing
 from corvo.api.hot import HotRoutes
+from corvo.api.http.edge import Upgrade
 from corvo.api.http.exchange import Handler, Route
 from corvo.api.http.slowlane import hot_routes
 from corvo.api.live.hub import HEARTBEAT_MS, Hub
@@ -32,10 +33,14 @@ from corvo.api.routes.live import LiveRoutes, waiting_routes
 from corvo.api.routes.queues import QueueRoutes
 from corvo.api.routes.schedules import ScheduleRoutes
 from corvo.api.routes.search import SearchRoutes
-from corvo.api.routes.server import ServerRoutes
+from corvo.api.routes.server import FEATURES, ServerRoutes
 from corvo.api.routes.view import ViewRoutes
 from corvo.api.routes.webhooks import WebhookRoutes
 from corvo.api.routing import Application, Table, starlette_routes
+from corvo.api.stream.connect import ConnectEndpoint, connect_route
+from corvo.api.stream.held import Bounds
+from corvo.api.stream.streams import Streams
+from corvo.api.stream.websocket import upgrade_of
 from corvo.api.translate import Context
 from corvo.model import limits
 from corvo.scheduler.bulk import BulkRunner
@@ -61,9 +66,11 @@ class Surface(Struct, frozen=True):
     operations: frozenset[tuple[str, str]]  # method and pattern of everything the router serves
     live: Hub
     metrics: Metrics
+    streams: Streams  # must be run beside it, too (`streams.run()`)
+    upgrades: Mapping[bytes, Upgrade]
 
 
-def build(
+def build(  # noqa: PLR0913 - the composition of the API, named at the call
     engine: "Engine",
     *,
     payload_bytes_max: int = limits.PAYLOAD_BYTES_MAX,
@@ -73,6 +80,7 @@ def build(
     webhooks: Dispatcher | None = None,
     heartbeat_ms: int = HEARTBEAT_MS,
     note_report: tracing.Note | None = None,
+    bounds: Bounds | None = None,
 ) -> Surface:
     """Build the API of an engine. Without a running dispatcher webhooks are kept, not delivered."""
     view = view if view is not None else ViewClient(engine, is_on=False)
@@ -86,6 +94,8 @@ def build(
     context = Context(engine.new_id, payload_bytes_max)
     # Safety: an operation whose runner nobody runs is taken no further than its first step.
     bulk_routes = BulkRoutes(engine, bulk if bulk is not None else BulkRunner(engine), undo_ms)
+    streams = Streams(engine, context, bounds)
+    hub.observers.append(streams.observe)
     tallies = Tallies()
     metrics = Metrics(engine, hub, hot, tallies)
     tables: tuple[Table, ...] = (
@@ -96,7 +106,7 @@ def build(
         QueueRoutes(engine, undo_ms).table(),
         LimitRoutes(engine).table(),
         ScheduleRoutes(engine, context).table(),
-        ServerRoutes(engine, view, metrics.render).table(),
+        ServerRoutes(engine, view, metrics.render, streams.statistics).table(),
         ViewRoutes(view).table(),
         WebhookRoutes(engine, context, webhooks or Dispatcher(engine)).table(),
         AdminRoutes(engine, context).table(),
@@ -112,13 +122,19 @@ def build(
         routes += starlette_routes(table, index)
     observe_routes(routes, tallies)
     routes += observe_routes(waiting_routes(live, index), tallies, waits=True)
-    router = Router(routes, redirect_slashes=False, default=_no_route)
+    # Described by its protocol file, not by the document of the HTTP API.
+    calls = observe_routes(
+        [connect_route(ConnectEndpoint(engine, context, FEATURES, index))], tallies, waits=True
+    )
+    router = Router([*routes, *calls], redirect_slashes=False, default=_no_route)
     return Surface(
         hot,
         Application(router, index, tallies.missed),
         operations_of(routes),
         hub,
         metrics,
+        streams,
+        {f"{_PREFIX}/stream".encode(): upgrade_of(streams)},
     )
 
 

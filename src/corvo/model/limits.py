@@ -153,3 +153,18 @@ STREAM_RING_EVENTS_MAX = 65_536  # how far a stream may fall behind before it is
 EVENTS_PAGE_MAX = 1_000
 EVENTS_PAGE_DEFAULT = 100
 METRIC_QUEUES_MAX = 1_000  # queues with metrics of their own; the others share the label "*"
+
+# --- worker streams ---------------------------------------------------------------------------
+STREAM_FRAME_BYTES_MAX = 4 * 1024 * 1024  # one frame of a worker; the connection ends beyond it
+STREAM_ITEMS_MAX = 1_000  # items of one frame: they enter the log together
+STREAM_INFLIGHT_MAX = 4_096  # default of --stream-max-inflight: slots of one stream
+STREAM_GRANTS_MAX = 64  # queue sets of one stream, each with a parked fetch
+STREAM_OPEN_MAX = 4_096  # default of --stream-max-open; also how many broken ones are remembered
+STREAM_UNANSWERED_MAX = 64  # frames of one stream on their way; then it is read no further
+STREAM_UNREADABLE_MAX = 10  # frames in a row that can not be read, before the stream is ended
+STREAM_PUSH_PAUSE_BYTES = 256 * 1024  # unsent bytes at which no further job is claimed
+STREAM_PUSH_BYTES_MAX = 1024 * 1024  # documents of one pushed frame, unless a single job has more
+STREAM_BUFFER_BYTES_MAX = 16 * 1024 * 1024  # default of --stream-max-buffer: unsent, then the end
+STREAM_IDLE_MS_DEFAULT = 60_000  # default of --stream-idle-timeout
+STREAM_WRITE_MS = 30_000  # a client that reads nothing for so long is cut off
+STREAM_ID_BYTES_MAX = 64

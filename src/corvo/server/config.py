@@ -55,6 +55,11 @@ class Config(Struct, frozen=True):
     node_id: str
     bootstrap: bool
     view: str
+    grpc_bind: str
+    stream_max_open: int
+    stream_max_inflight: int
+    stream_max_buffer: int
+    stream_idle_timeout: int
     webhook_allow: str
     notices: tuple[str, ...] = ()
     tracing: bool = False  # whether the standard OTEL_* variables ask for spans
@@ -62,6 +67,17 @@ class Config(Struct, frozen=True):
     @property
     def address(self) -> tuple[str, int]:
         return split_address(self.bind)
+
+    @property
+    def grpc_address(self) -> tuple[str, int] | None:
+        """Where gRPC listens; None when it is off. Port 0 takes a free one."""
+        if self.grpc_bind == "off":
+            return None
+        if self.grpc_bind != "auto":
+            return split_address(self.grpc_bind)
+        host, port = self.address
+        # Above the last port there is none to take by itself.
+        return host, port + 1 if 0 < port < 65_535 else 0
 
 
 def load(flags: Mapping[str, object], environment: Mapping[str, str]) -> Config:
@@ -188,16 +204,21 @@ def _refuse(place: str) -> None:
 
 
 def _check_together(config: Config) -> None:
-    host, _ = config.address
-    if not is_loopback(host) and not config.insecure:
-        raise ConfigError(
-            f"--bind {config.bind} can be reached by other machines, and there are no keys yet",
-            field="bind",
-            hint="bind to 127.0.0.1, or add --insecure when the network is trusted",
-        )
+    _check_reach(config, "bind", config.bind, config.address)
+    if config.grpc_address is not None:
+        _check_reach(config, "grpc-bind", config.grpc_bind, config.grpc_address)
     if config.durable and config.fsync != "always":
         raise ConfigError(
             f"--durable and --fsync {config.fsync} contradict each other",
             field="fsync",
             hint="--durable means --fsync always: leave one of them out",
+        )
+
+
+def _check_reach(config: Config, name: str, text: str, address: tuple[str, int]) -> None:
+    if not is_loopback(address[0]) and not config.insecure:
+        raise ConfigError(
+            f"--{name} {text} can be reached by other machines, and there are no keys yet",
+            field=name,
+            hint="bind to 127.0.0.1, or add --insecure when the network is trusted",
         )

@@ -17,6 +17,7 @@ from corvo.server.values import (
     parse_duration_ms,
     parse_fsync,
     parse_networks,
+    parse_optional_address,
     parse_text,
 )
 
@@ -108,6 +109,18 @@ OPTIONS: tuple[Option, ...] = (
     Option("node-id", "node-1", "name of this node, written into the log"),
     Option("bootstrap", False, "accepted: a single server bootstraps itself"),
     _choice("view", ("on", "off"), "the search index, a process of its own; off: no search"),
+    Option(
+        "grpc-bind",
+        "auto",
+        "address and port of the worker service over gRPC; auto: the host of --bind and its port "
+        "plus one; port 0 takes a free one; off: none",
+        parse_optional_address,
+        "HOST:PORT|auto|off",
+    ),
+    _count("stream-max-open", limits.STREAM_OPEN_MAX, "worker streams before further ones get 429"),
+    _count("stream-max-inflight", limits.STREAM_INFLIGHT_MAX, "slots of one worker stream"),
+    _bytes("stream-max-buffer", "16MiB", "unsent bytes at which a worker stream is closed"),
+    _duration("stream-idle-timeout", "60s", "how long a worker stream may be silent"),
     Option(
         "webhook-allow",
         "none",

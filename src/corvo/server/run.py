@@ -149,13 +149,23 @@ def _print_banner(config: Config, server: Server) -> None:
     promise = f"fsync {config.fsync}"
     if config.ephemeral:
         where, promise = "in memory", "gone when it stops"
+    grpc = f"  grpc    {_grpc_target(config, server)}\n" if server.grpc is not None else ""
     _say(
         f"corvo {__version__} listens on {url}\n"
         f"  data    {where}, {promise}\n"
+        f"{grpc}"
         f"  try     curl -s {url}/api/v1/enqueue -H 'content-type: application/json' "
         f"""-d '{{"queue": "hello", "payload": {{"to": "world"}}}}'""",
         sys.stdout,
     )
+
+
+def _grpc_target(config: Config, server: Server) -> str:
+    """Where gRPC listens, as a client writes it."""
+    assert config.grpc_address is not None
+    assert server.grpc is not None
+    host, _ = config.grpc_address
+    return f"{f'[{host}]' if ':' in host else host}:{server.grpc.port}"
 
 
 def _say(text: str, stream: TextIO) -> None:

@@ -82,6 +82,16 @@ def parse_address(text: str) -> str:
     return text
 
 
+def parse_optional_address(text: str) -> str:
+    """Check an address, or one of the words that stand for one or for none."""
+    if text not in {"auto", "off"}:
+        try:
+            split_address(text)
+        except ValueError as error:
+            raise ValueError(f"{error}; or auto, or off") from error
+    return text
+
+
 def split_address(text: str) -> tuple[str, int]:
     """Split `host:port`; an empty host means every interface, `[::1]:80` is IPv6."""
     host, colon, port = text.rpartition(":")

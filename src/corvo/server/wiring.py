@@ -21,6 +21,8 @@ from corvo.api.http import listener
 from corvo.api.http.listener import Listener
 from corvo.api.metrics.page import Page
 from corvo.api.routes.search import read_filter
+from corvo.api.stream.held import Bounds as StreamBounds
+from corvo.api.stream.streams import Streams
 from corvo.engine import Engine, Options
 from corvo.engine.admission import Bounds
 from corvo.engine.backup import clear_leftovers
@@ -46,10 +48,12 @@ from corvo.webhooks import Dispatcher, Guard
 from corvo.webhooks.guard import parse_networks
 
 if TYPE_CHECKING:
+    from corvo.api.stream.grpc_server import GrpcServer
     from corvo.server.tracing import Tracer
 
 EPHEMERAL_DIRECTORY = "memory"
 EPHEMERAL_SEGMENT_BYTES = 8 << 20  # a segment is filled with zeros ahead, here in memory
+STREAM_IDLE_MS_MIN = 1_000  # the sweep of the listener is no finer
 NAMESPACES = (0,)  # the default one; further ones come with keys
 
 Fatal = Callable[[BaseException], None]
@@ -75,8 +79,13 @@ class Server:
         unlock: Callable[[], None],
         webhooks: Dispatcher,
         keeper: ViewKeeper | None = None,
+        *,
+        streams: Streams,
+        grpc: "GrpcServer | None" = None,
     ) -> None:
         self.engine = engine
+        self.streams = streams
+        self.grpc = grpc
         self.keeper = keeper
         self.listener = edge
         self.tasks = tasks
@@ -93,6 +102,9 @@ class Server:
 
     async def close(self) -> None:
         """Stop everything in reverse order; what was answered is on disk afterwards."""
+        self.streams.close()
+        if self.grpc is not None:
+            await self.grpc.stop()
         await self.listener.close()
         await self.tasks.stop()
         await self.webhooks.stop()
@@ -136,27 +148,33 @@ async def build(config: Config, fatal: Fatal) -> Server:
         undo_ms=config.undo_retention,
         webhooks=webhooks,
         note_report=tracer.note_report if tracer is not None else None,
+        bounds=_stream_bounds(config),
     )
     if tracer is not None:
         surface.live.observers.append(tracer.observe)
     edge = await _listen(config, engine, surface, telemetry)
+    grpc = await _listen_grpc(config, engine, surface, edge, telemetry)
     engine.start()
     tasks = Supervisor()
     ticker = Ticker(engine)
     tasks.start("live", surface.live.run())
+    tasks.start("streams", surface.streams.run())
     tasks.start("minutes", surface.live.recall())
     tasks.start("ticker", ticker.run())
     tasks.start("bulk", bulk.run())
     tasks.start("webhooks", webhooks.run())
     surface.metrics.add(partial(_add_edge, edge, ticker))
     surface.metrics.add(partial(_add_view, view))
+    surface.metrics.add(partial(_add_streams, surface.streams))
     keeper = None
     if view.is_on:
         engine.hold_feed(lambda: view.standing.needed_index)
         directory = None if config.ephemeral else Layout(config.data_dir).view
         keeper = ViewKeeper(view, directory, config.log_format)
         tasks.start("view", keeper.run())
-    server = Server(engine, edge, tasks, ground.unlock, webhooks, keeper)
+    server = Server(
+        engine, edge, tasks, ground.unlock, webhooks, keeper, streams=surface.streams, grpc=grpc
+    )
     if tracer is not None:
         server.on_stop.append(surface.live.finish)
         server.on_close.append(tracer.close)
@@ -170,6 +188,30 @@ def _make_tracer(config: Config, engine: Engine) -> "Tracer | None":
     from corvo.server.tracing import make_tracer  # noqa: PLC0415
 
     return make_tracer(engine)
+
+
+def _add_streams(streams: Streams, page: Page) -> None:
+    """Show what the worker streams do."""
+    found = streams.statistics()
+    page.gauge("worker_streams_open", "worker streams now", found["open_count"])
+    page.gauge("worker_streams_broken", "streams that may resume", found["broken_count"])
+    page.gauge("worker_streams_in_flight", "jobs they hold", found["in_flight_count"])
+    page.counter("worker_streams_opened", "streams opened", found["opened_total"])
+    page.counter("worker_streams_resumed", "streams resumed", found["resumed_total"])
+    page.counter("worker_stream_frames", "frames taken", found["frames_total"])
+    page.counter("worker_stream_items", "items in them", found["items_total"])
+    page.counter("worker_stream_pushed_jobs", "jobs pushed", found["pushed_total"])
+    page.counter("worker_streams_slow", "streams closed for not reading", found["slow_total"])
+    page.counter("worker_streams_refused", "streams refused", found["refused_total"])
+
+
+def _stream_bounds(config: Config) -> StreamBounds:
+    return StreamBounds(
+        in_flight_max=config.stream_max_inflight,
+        open_max=config.stream_max_open,
+        buffer_bytes_max=config.stream_max_buffer,
+        idle_ms=max(STREAM_IDLE_MS_MIN, config.stream_idle_timeout),
+    )
 
 
 def _add_view(view: ViewClient, page: Page) -> None:
@@ -272,6 +314,36 @@ def _report_recovery(engine: Engine, telemetry: structlog.typing.FilteringBoundL
     )
 
 
+async def _listen_grpc(
+    config: Config,
+    engine: Engine,
+    surface: app.Surface,
+    edge: Listener,
+    telemetry: structlog.typing.FilteringBoundLogger,
+) -> "GrpcServer | None":
+    address = config.grpc_address
+    if address is None:
+        return None
+    # Free when off: nothing of it is even read from disk.
+    from corvo.server.grpc_edge import make_grpc_server  # noqa: PLC0415
+
+    def report(error: BaseException, service: str) -> None:
+        telemetry.error("a call failed", service=service, exc_info=error)
+
+    server = make_grpc_server(engine, surface, config.max_payload_size, report)
+    try:
+        await server.start(*address)
+    except StorageError as error:
+        if config.grpc_bind != "auto":
+            await edge.close()
+            await engine.close()
+            raise
+        # Nobody asked for this very port: whoever does not need gRPC is not kept from working.
+        telemetry.warning("no gRPC: its port is taken", note=error.message, hint=error.hint)
+        return None
+    return server
+
+
 async def _listen(
     config: Config,
     engine: Engine,
@@ -284,7 +356,14 @@ async def _listen(
         telemetry.error("a request failed", request_id=request_id, exc_info=error)
 
     try:
-        return await listener.start(host, port, surface.application, surface.hot, report=report)
+        return await listener.start(
+            host,
+            port,
+            surface.application,
+            surface.hot,
+            report=report,
+            upgrades=surface.upgrades,
+        )
     except OSError as error:
         await engine.close()
         raise StorageError(

@@ -3,7 +3,7 @@
 import asyncio
 import secrets
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Protocol
 
 from uvicorn.server import ServerState
@@ -43,6 +43,21 @@ class Connection(Protocol):
         ...
 
 
+class Upgraded(Connection, Protocol):
+    """A connection that goes on in another protocol."""
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Take the connection over."""
+        ...
+
+    def begin(self, data: bytes) -> None:
+        """Take the request that asked for the upgrade, and what came behind it."""
+        ...
+
+
+Upgrade = Callable[["Edge"], Upgraded]
+
+
 def wall_s() -> float:
     """Wall time for the Date header, which decides nothing."""
     return time.time()  # noqa: TID251 - as the docstring says
@@ -52,9 +67,16 @@ class Edge:
     """The shared state of one listener's connections."""
 
     def __init__(
-        self, *, limits: Limits, routes: RouteTable, report: Report, is_fast_lane_on: bool
+        self,
+        *,
+        limits: Limits,
+        routes: RouteTable,
+        report: Report,
+        is_fast_lane_on: bool,
+        upgrades: Mapping[bytes, Upgrade] | None = None,
     ) -> None:
         self.limits = limits
+        self.upgrades = upgrades or {}  # by path: who takes a connection that becomes a WebSocket
         self.routes = routes
         self.is_fast_lane_on = is_fast_lane_on
         self.heads = ReplyHeads(wall_s())

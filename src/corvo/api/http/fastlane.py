@@ -162,8 +162,19 @@ class FastLaneProtocol(SlotProtocol):
         except httptools.HttpParserError as error:
             self.on_parser_error(error)
             return
-        self.edge.leave(self)
-        self.handle_websocket_upgrade()
+        self.hand_over(bytes(rest))
+
+    def hand_over(self, rest: bytes) -> None:
+        """Give the connection to whoever speaks the other protocol, from the request on."""
+        edge = self.edge
+        path = self.target.partition(b"?")[0]
+        lines = [b"GET %b HTTP/1.1" % self.target]
+        lines += [name + b": " + value for name, value in self.fields]
+        taker = edge.upgrades[path](edge)
+        self.transport.set_protocol(taker)  # pyright: ignore[reportArgumentType]
+        taker.connection_made(self.transport)
+        edge.leave(self)
+        taker.begin(b"\r\n".join(lines) + b"\r\n\r\n" + rest)
 
     def feed_without_upgrade(self, rest: memoryview) -> int | None:
         """Parse the last head again without its wish; return where `rest` has another such."""
@@ -364,8 +375,14 @@ class FastLaneProtocol(SlotProtocol):
             return True
         if self.slots or self.is_slow_pending or method != b"GET":
             return False
-        self.headers = [(name.lower(), value) for name, value in self.fields]
         return self._should_upgrade()
+
+    def _should_upgrade(self) -> bool:
+        """Return whether the path has somebody who speaks the protocol that is asked for."""
+        if self.target.partition(b"?")[0] not in self.edge.upgrades:
+            return False
+        wishes = [value for name, value in self.fields if name.lower() == b"upgrade"]
+        return len(wishes) == 1 and wishes[0].lower() == b"websocket"
 
     def check_pipeline(self) -> None:
         """Refuse the request just received if too much waits before it."""

@@ -9,7 +9,7 @@ import msgspec
 from starlette.types import ASGIApp
 from uvicorn.config import Config
 
-from corvo.api.http.edge import Edge, Report, Sweep
+from corvo.api.http.edge import Edge, Report, Sweep, Upgrade
 from corvo.api.http.exchange import Route, RouteTable
 from corvo.api.http.fastlane import FastLaneProtocol
 from corvo.api.http.limits import Limits
@@ -96,13 +96,14 @@ async def start(
     report: Report,
     limits: Limits | None = None,
     is_fast_lane_on: bool = True,
+    upgrades: Mapping[bytes, Upgrade] | None = None,
 ) -> Listener:
     """Listen on `host` and `port` (0 picks a free one).
 
     `routes` maps a path ("/api/v1/enqueue", "/api/v1/ack/{id}") to its handler; the application
     must serve the same paths through `hot_routes`, since the slow lane is chosen per request. With
     the fast lane off the table only tells the body limits. `report` gets each failure with its
-    request id.
+    request id. `upgrades` maps a path to what takes a connection that becomes a WebSocket there.
     """
     loop = asyncio.get_running_loop()
     edge = Edge(
@@ -110,10 +111,12 @@ async def start(
         routes=RouteTable(routes),
         report=report,
         is_fast_lane_on=is_fast_lane_on,
+        upgrades=upgrades,
     )
     config = Config(
         GuardedApplication(application, edge.fail),
         http="httptools",
+        ws="none",
         interface="asgi3",
         lifespan="off",
         log_config=None,

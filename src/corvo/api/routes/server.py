@@ -30,6 +30,7 @@ FEATURES: Final = (
     "release",
     "schedules",
     "snooze",
+    "stream",
     "strict",
     "throughput",
     "trace",
@@ -49,10 +50,12 @@ class ServerRoutes:
         engine: "Engine",
         view: "ViewClient",
         metrics: Callable[[], Awaitable[bytes]],
+        streams: Callable[[], dict[str, int]],
     ) -> None:
         self._engine = engine
         self._view = view
         self._metrics = metrics
+        self._streams = streams
 
     def table(self) -> Table:
         """Paths, methods and operations. Probes are found without the prefix, too."""
@@ -97,9 +100,8 @@ class ServerRoutes:
 
     async def cluster_status(self, _call: Call) -> Answer:
         """`GET /cluster/status`: one node, its log, and the figures of its pipeline."""
-        return answer(
-            {"mode": "single"} | self._engine.status() | {"view": self._view.statistics()}
-        )
+        others = {"view": self._view.statistics(), "streams": self._streams()}
+        return answer({"mode": "single"} | self._engine.status() | others)
 
 
 def _worker_members(worker: Any) -> dict[str, Any]:
