@@ -15,7 +15,13 @@ from corvo_sdk.errors import ConnectionFailedError, ProtocolError
 from corvo_sdk.protocol.call import Call, Reply, Request
 from corvo_sdk.protocol.exchange import Exchange, Failed, Finished, Policy, Refresh, Send, Wait
 from corvo_sdk.protocol.session import JSON, Answer, raw_call, session_of
+from corvo_sdk.shell.awaiting.jobs import SingleJobs
 from corvo_sdk.shell.awaiting.producing import Producing
+from corvo_sdk.shell.awaiting.queues import Queues
+from corvo_sdk.shell.awaiting.schedules import Schedules
+from corvo_sdk.shell.awaiting.searching import Searching
+from corvo_sdk.shell.awaiting.server import Operating
+from corvo_sdk.shell.awaiting.webhooks import Webhooks
 from corvo_sdk.shell.awaiting.working import Working
 from corvo_sdk.transport.ports import AsyncStreamReply, AsyncTransport, Tls
 
@@ -24,7 +30,9 @@ T = TypeVar("T")
 _REFUSAL_BYTES_MAX: Final = 64 * 1024  # read of a refusal, where an endless body was asked for
 
 
-class AsyncClient(Producing, Working):
+class AsyncClient(
+    Producing, Working, SingleJobs, Queues, Searching, Schedules, Webhooks, Operating
+):
     """Calls of one server, or of several that stand for each other. For one event loop.
 
     `url` is one address, several with commas, or a list; without it CORVO_URL, else the server on
@@ -159,6 +167,7 @@ class AsyncClient(Producing, Working):
             chance=random.random,
             timeout_s=timeout_s,
             wait_s=call.wait_s,
+            accepts=call.accepts,
             has_token_provider=session.has_token_provider,
         )
         step = exchange.start(clock())

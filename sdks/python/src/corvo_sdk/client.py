@@ -13,7 +13,13 @@ from corvo_sdk.errors import ConnectionFailedError, ProtocolError
 from corvo_sdk.protocol.call import Call, Reply, Request
 from corvo_sdk.protocol.exchange import Exchange, Failed, Finished, Policy, Refresh, Send, Wait
 from corvo_sdk.protocol.session import JSON, Answer, raw_call, session_of
+from corvo_sdk.shell.blocking.jobs import SingleJobs
 from corvo_sdk.shell.blocking.producing import Producing
+from corvo_sdk.shell.blocking.queues import Queues
+from corvo_sdk.shell.blocking.schedules import Schedules
+from corvo_sdk.shell.blocking.searching import Searching
+from corvo_sdk.shell.blocking.server import Operating
+from corvo_sdk.shell.blocking.webhooks import Webhooks
 from corvo_sdk.shell.blocking.working import Working
 from corvo_sdk.transport.ports import StreamReply, Tls, Transport
 
@@ -22,7 +28,7 @@ T = TypeVar("T")
 _REFUSAL_BYTES_MAX: Final = 64 * 1024  # read of a refusal, where an endless body was asked for
 
 
-class Client(Producing, Working):
+class Client(Producing, Working, SingleJobs, Queues, Searching, Schedules, Webhooks, Operating):
     """Calls of one server, or of several that stand for each other. Safe to share by threads.
 
     `url` is one address, several with commas, or a list; without it CORVO_URL, else the server on
@@ -152,6 +158,7 @@ class Client(Producing, Working):
             chance=random.random,
             timeout_s=timeout_s,
             wait_s=call.wait_s,
+            accepts=call.accepts,
             has_token_provider=session.has_token_provider,
         )
         step = exchange.start(clock())
