@@ -1,5 +1,6 @@
 """The synchronous transport: urllib3 with a pool of kept-alive connections per server."""
 
+import ssl
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from typing import Final
@@ -75,7 +76,8 @@ def _failure(base_url: str, error: HTTPError) -> ConnectionFailedError:
     if isinstance(error, ReadTimeoutError):
         return DeadlineExceededError(f"no answer from {base_url} in time", was_sent=True)
     # A connection that was never made carried nothing. Everything else may have.
-    if isinstance(error, NewConnectionError | ConnectTimeoutError):
+    is_untrusted = isinstance(error.__context__, ssl.SSLCertVerificationError)
+    if isinstance(error, NewConnectionError | ConnectTimeoutError) or is_untrusted:
         return ConnectionFailedError(
             f"can not reach {base_url}: {error}",
             was_sent=False,
