@@ -101,14 +101,20 @@ def test_cancelled_call_leaves_the_client_usable(server: Server) -> None:
     async def use() -> None:
         async with AsyncClient(f"http://127.0.0.1:{server.port}") as client:
             waiting = asyncio.create_task(client.fetch("q", worker_id="w", timeout=60))
-            while (await asyncio.to_thread(server.get, "/workers")).json == []:
+            while await asyncio.to_thread(nobody_waits):
                 assert not waiting.done()
             waiting.cancel()
             with pytest.raises(asyncio.CancelledError):
                 await waiting
             assert (await client.health()).is_ok
 
+    connection = server.connect()
+
+    def nobody_waits() -> bool:
+        return server.request("GET", "/api/v1/workers", connection=connection).json == []
+
     asyncio.run(asyncio.wait_for(use(), 20))
+    connection.close()
 
 
 def test_answer_of_something_else_is_told(shell: str) -> None:
