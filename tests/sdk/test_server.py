@@ -264,6 +264,8 @@ def test_bulk_operations(real: Any, queue: str) -> None:
     steps = list(real.bulk_progress(slow.bulk_operation_id))
     assert steps[-1].is_finished
     assert steps[-1].affected == 4
+    known = [operation.id for operation in real.bulk_operations(page_size=1)]
+    assert {done.bulk_operation_id, slow.bulk_operation_id} <= set(known)
     assert real.bulk_operation(slow.bulk_operation_id).status == "completed"
     with pytest.raises(InvalidStateError):
         real.abort_bulk(slow.bulk_operation_id)
