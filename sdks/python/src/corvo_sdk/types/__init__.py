@@ -51,10 +51,14 @@ from corvo_sdk.types.search import DeadGroups as DeadGroups
 from corvo_sdk.types.search import FoundJob as FoundJob
 from corvo_sdk.types.search import Fulltext as Fulltext
 from corvo_sdk.types.search import Graph as Graph
+from corvo_sdk.types.search import GraphEdge as GraphEdge
+from corvo_sdk.types.search import GraphJob as GraphJob
 from corvo_sdk.types.search import JobsPage as JobsPage
 from corvo_sdk.types.search import JobSummary as JobSummary
+from corvo_sdk.types.search import QueueStorage as QueueStorage
 from corvo_sdk.types.search import SearchFilter as SearchFilter
 from corvo_sdk.types.search import Storage as Storage
+from corvo_sdk.types.search import StorageTotals as StorageTotals
 from corvo_sdk.types.server import Alive as Alive
 from corvo_sdk.types.server import Event as Event
 from corvo_sdk.types.server import EventsPage as EventsPage
