@@ -173,7 +173,7 @@ async def _write(server: Corvo, is_over: Callable[[], bool]) -> list[float]:
 
 async def _measure_stream(server: Corvo, jobs: int) -> list[float]:
     reader, writer = await asyncio.open_connection(*server.address)
-    target = f"{API}/events?queue=stream&type=enqueued"
+    target = f"{API}/events?queue=events&type=enqueued"
     writer.write(
         f"GET {target} HTTP/1.1\r\nhost: corvo\r\naccept: text/event-stream\r\n\r\n".encode()
     )
