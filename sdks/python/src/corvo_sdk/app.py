@@ -13,7 +13,16 @@ import asyncio
 import inspect
 import os
 import threading
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import (
+    AsyncGenerator,
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Coroutine,
+    Iterable,
+    Mapping,
+    Sequence,
+)
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from types import MappingProxyType
 from typing import (
@@ -51,9 +60,9 @@ T = TypeVar("T")
 
 CallNext: TypeAlias = Callable[[Context], Awaitable[Any]]
 Middleware: TypeAlias = Callable[[Context, CallNext], Awaitable[Any]]
-Lifespan: TypeAlias = Callable[[], AsyncIterator[Any]] | Callable[
-    [], AbstractAsyncContextManager[Any]
-]
+Lifespan: TypeAlias = (
+    Callable[[], AsyncIterator[Any]] | Callable[[], AbstractAsyncContextManager[Any]]
+)
 MiddlewareT = TypeVar("MiddlewareT", bound=Middleware)
 LifespanT = TypeVar("LifespanT", bound=Lifespan)
 
@@ -225,13 +234,15 @@ class Corvo:
         if self._lifespan is not None:
             raise TypeError("an app has one lifespan; open several things inside of it")
         if inspect.isasyncgenfunction(function):
-            self._lifespan = asynccontextmanager(cast("Callable[[], AsyncIterator[Any]]", function))
+            self._lifespan = asynccontextmanager(
+                cast("Callable[[], AsyncGenerator[Any, None]]", function)
+            )
         else:
             self._lifespan = cast("Callable[[], AbstractAsyncContextManager[Any]]", function)
         return function
 
     @asynccontextmanager
-    async def running(self) -> AsyncIterator[Any]:
+    async def running(self) -> AsyncGenerator[Any, None]:
         """Enter the lifespan and give its state; for workers."""
         if self._lifespan is None:
             yield None
@@ -302,9 +313,7 @@ class Corvo:
                 client = self._aclients[loop] = AsyncClient(self._url, **self._client_options)
             return client
 
-    def bind(
-        self, *, client: "Client | None" = None, aclient: "AsyncClient | None" = None
-    ) -> None:
+    def bind(self, *, client: "Client | None" = None, aclient: "AsyncClient | None" = None) -> None:
         """Use these clients from now on; who made them closes them. None makes own ones again."""
         with self._lock:
             self._client, self._client_process_id = client, 0

@@ -13,9 +13,7 @@ def current_trace() -> dict[str, str] | None:
     if "opentelemetry.trace" not in sys.modules:
         return None
     from opentelemetry import trace  # noqa: PLC0415 - only where it is loaded already
-    from opentelemetry.trace.propagation.tracecontext import (  # noqa: PLC0415
-        TraceContextTextMapPropagator,
-    )
+    from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator  # noqa: PLC0415
 
     if not trace.get_current_span().get_span_context().is_valid:
         return None

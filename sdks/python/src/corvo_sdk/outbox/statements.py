@@ -62,8 +62,7 @@ def ddl(dialect: Dialect, table: str = TABLE_DEFAULT) -> list[str]:
     error TEXT
 )""",
         f"CREATE INDEX IF NOT EXISTS {index}_waiting ON {table} (id) WHERE batch_key IS NULL",
-        f"CREATE INDEX IF NOT EXISTS {index}_bound ON {table} (batch_key)"
-        " WHERE batch_key IS NOT NULL",
+        f"CREATE INDEX IF NOT EXISTS {index}_bound ON {table} (batch_key)",
     ]
 
 
