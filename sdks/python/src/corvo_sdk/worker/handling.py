@@ -68,7 +68,7 @@ class Handling:
     def running_count(self) -> int:
         return len(self._running)
 
-    # --- in -----------------------------------------------------------------------------------------
+    # --- in ---------------------------------------------------------------------------------------
 
     def accept(self, pool: Pool, jobs: list[FetchedJob]) -> None:
         """Take fetched jobs: known to the heart from here on, started as slots are free."""
@@ -113,7 +113,7 @@ class Handling:
             self.error = error
             self.failed.set()
 
-    # --- through ------------------------------------------------------------------------------------
+    # --- through ----------------------------------------------------------------------------------
 
     async def _run(self, pool: Pool, context: Context, task: Runnable) -> None:
         if task.options.at_most_once:
@@ -167,7 +167,7 @@ class Handling:
             _log.warning("job %s of queue %s is snoozed: %s", job.job_id, job.queue, what)
         self.reporter.put(context, Snoozed(self._unknown_delay_ms))
 
-    # --- out ----------------------------------------------------------------------------------------
+    # --- out --------------------------------------------------------------------------------------
 
     def settled(self, context: Context, _: Report, result: ReportResult) -> None:
         """A report was answered, or there was nothing to report."""

@@ -3,9 +3,9 @@
     serving ──stop()──▶ draining ──all done, or shutdown_timeout──▶ stopping ──grace──▶ ended
                            └────────────── stop() again ──────────────▲
 
-Draining: nothing new is fetched, jobs that wait for a slot go back at once, handlers go on and their
-leases are renewed. Stopping: handlers are asked to stop, and whatever they say or do not say, their
-jobs go back to the queue with their last checkpoint and no attempt burnt.
+Draining: nothing new is fetched, jobs that wait for a slot go back at once, handlers go on and
+their leases are renewed. Stopping: handlers are asked to stop, and whatever they say or do not say,
+their jobs go back to the queue with their last checkpoint and no attempt burnt.
 """
 
 import asyncio
@@ -14,7 +14,7 @@ import os
 import signal
 import socket
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any
 
@@ -51,8 +51,8 @@ class Worker:
     """Runs the tasks of an app.
 
     `queues` maps a queue to slots of its own; with 0 it shares `concurrency` slots with others.
-    Without it all queues of the app are taken. A queue that no task is declared on is never fetched,
-    unless `undeclared` says that its jobs name their tasks.
+    Without it all queues of the app are taken. A queue that no task is declared on is never
+    fetched, unless `undeclared` says that its jobs name their tasks.
     """
 
     def __init__(
@@ -109,7 +109,7 @@ class Worker:
         self._hurry_asked = asyncio.Event()
         self._has_last_resort = False
 
-    # --- from outside -------------------------------------------------------------------------------
+    # --- from outside -----------------------------------------------------------------------------
 
     def run(self) -> None:
         """Work until SIGTERM or SIGINT; blocks. A second signal releases every job at once."""
@@ -136,7 +136,7 @@ class Worker:
             self._hurry_asked.set()
 
     @contextmanager
-    def _signals(self) -> Iterator[None]:
+    def _signals(self) -> Generator[None]:
         # Safety: plain handlers and not those of the loop, which a blocked loop would never call.
         numbers = (signal.SIGTERM, signal.SIGINT)
         before = {number: signal.getsignal(number) for number in numbers}
@@ -181,7 +181,7 @@ class Worker:
         else:
             _log.info("schedules: %s", changes)
 
-    # --- work and end -------------------------------------------------------------------------------
+    # --- work and end -----------------------------------------------------------------------------
 
     async def _work(self, parts: "_Parts") -> None:
         for name in self._left_out:
@@ -216,7 +216,7 @@ class Worker:
         handling.is_draining = True
         for fetcher in parts.fetchers:
             fetcher.finish()
-        # Safety: an answer that is on its way has claimed jobs; cut off, each would burn an attempt.
+        # Safety: an answer on its way has claimed jobs; cut off, each would burn an attempt.
         await asyncio.wait(fetching, timeout=LAST_FETCH_S)
         await _cancel(fetching)
         handling.give_back()
