@@ -47,9 +47,7 @@ def middleware(
 
     tracer = trace.get_tracer("corvo_sdk", tracer_provider=tracer_provider)
 
-    async def traced(
-        context: "Context", call_next: "Callable[[Context], Awaitable[Any]]"
-    ) -> Any:
+    async def traced(context: "Context", call_next: "Callable[[Context], Awaitable[Any]]") -> Any:
         name = context.task.name if context.task is not None else context.job.queue
         with tracer.start_as_current_span(
             f"run {name}",

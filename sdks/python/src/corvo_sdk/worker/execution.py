@@ -2,10 +2,10 @@
 
 Used by the worker, by the processes of `process=True`, and by the testing kit.
 
-How a handler is stopped depends on where it runs. On the loop it gets `asyncio.CancelledError`. In a
-thread nobody can interrupt it: `ctx.cancelled` turns true, and after a time-out it is given a grace,
-then its attempt is reported as failed while the thread goes on and keeps its slot. In a process it
-is told in the same way and killed after the grace.
+How a handler is stopped depends on where it runs. On the loop it gets `asyncio.CancelledError`. In
+a thread nobody can interrupt it: `ctx.cancelled` turns true, and after a time-out it is given a
+grace, then its attempt is reported as failed while the thread goes on and keeps its slot. In a
+process it is told in the same way and killed after the grace.
 
 | what happened | verdict |
 |---|---|
@@ -21,7 +21,7 @@ is told in the same way and killed after the grace.
 import asyncio
 import contextvars
 import traceback
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Any, Protocol
 
@@ -46,8 +46,8 @@ from corvo_sdk.worker.verdict import (
 
 THREAD_GRACE_S = 5.0
 
-CallNext = Callable[[], Awaitable[Any]]
-Middleware = Callable[[Context, CallNext], Awaitable[Any]]
+CallNext = Callable[[Context], Awaitable[Any]]
+Surround = Callable[[Context, CallNext], Awaitable[Any]]
 
 
 class Runnable(Protocol):
@@ -82,13 +82,13 @@ class Runners:
         self,
         threads: ThreadPool,
         processes: Processes | None = None,
-        middleware: Sequence[Middleware] = (),
+        surround: Surround | None = None,
         *,
         grace_s: float = THREAD_GRACE_S,
     ) -> None:
         self.threads = threads
         self.processes = processes
-        self.middleware = tuple(middleware)
+        self.surround = surround  # all middleware, around the call given
         self.grace_s = grace_s
 
 
@@ -113,10 +113,9 @@ class _Encoded:
         self.document = document
 
 
-async def execute(
-    task: Runnable, job: FetchedJob, context: Context, runners: Runners
-) -> Verdict:
+async def execute(task: Runnable, job: FetchedJob, context: Context, runners: Runners) -> Verdict:
     """Run the handler of a job and say what came of it; never raises for what a handler does."""
+    assert context.job is job
     loop = asyncio.get_running_loop()
     token = enter(context)
     timer: asyncio.TimerHandle | None = None
@@ -127,15 +126,16 @@ async def execute(
         context.attempt_until_s = context.started_at_s + timeout_s
         timer = loop.call_later(timeout_s, context.stop, Stop.TIMEOUT)
     try:
-        call = partial(_call, task, job, context, runners)
-        for layer in reversed(runners.middleware):
-            call = partial(layer, context, call)
-        verdict = _of_value(await call(), context, task)
+        if runners.surround is None:
+            value = await _call(task, runners, context)
+        else:
+            value = await runners.surround(context, partial(_call, task, runners))
+        verdict = _of_value(value, context, task)
     except asyncio.CancelledError:
         verdict = _of_cancellation(context)
     except BaseException as raised:  # noqa: BLE001 - a handler may raise anything; it ends its job
         error = raised.error if isinstance(raised, CarriedError) else raised
-        verdict = _of_exception(error, context, task)
+        verdict = _of_exception(error)
     finally:
         context.listen(None)
         if timer is not None:
@@ -144,7 +144,8 @@ async def execute(
     return Lost() if context.stop_reason is Stop.LOST else verdict
 
 
-async def _call(task: Runnable, job: FetchedJob, context: Context, runners: Runners) -> Any:
+async def _call(task: Runnable, runners: Runners, context: Context) -> Any:
+    job = context.job
     if task.options.process and runners.processes is not None:
         return await _in_process(task, job, context, runners.processes)
     arguments = task.decode(bytes(job.payload), context)
@@ -236,7 +237,7 @@ def _of_stop(reason: Stop) -> Verdict:
             return Lost()
 
 
-def _of_exception(error: BaseException, context: Context, task: Runnable) -> Verdict:
+def _of_exception(error: BaseException) -> Verdict:
     match error:
         case Control():
             return _of_control(error)
@@ -249,8 +250,6 @@ def _of_exception(error: BaseException, context: Context, task: Runnable) -> Ver
         case PayloadError():
             return Failed(cut(f"PayloadError: {error}", ERROR_BYTES_MAX), retryable=False)
         case _:
-            if context.stop_reason is Stop.SHUTDOWN and isinstance(error, asyncio.CancelledError):
-                return Released()
             return Failed(
                 cut(describe(error), ERROR_BYTES_MAX), cut(_backtrace(error), BACKTRACE_BYTES_MAX)
             )

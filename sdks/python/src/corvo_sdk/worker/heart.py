@@ -1,11 +1,11 @@
 """The heart: a thread with a connection of its own that renews the leases of all jobs in hand.
 
-A handler that blocks the event loop must not cost it its lease, so nothing here needs the loop. One
-call renews everything that is due, and carries progress, checkpoints and usage with it. A checkpoint
-does not wait for its turn: the heart beats at once, for all who asked meanwhile.
+A handler that blocks the event loop must not cost it its lease, so nothing here needs the loop.
+One call renews everything that is due, and carries progress, checkpoints and usage with it. A
+checkpoint does not wait for its turn: the heart beats at once, for all who asked meanwhile.
 
-Documents never endanger leases: when the server refuses a call because of one of them, the leases are
-renewed without documents, then each document is sent alone, and only the wrong one fails.
+Documents never endanger leases: when the server refuses a call because of one of them, the leases
+are renewed without documents, then each document is sent alone, and only the wrong one fails.
 """
 
 import logging
@@ -104,6 +104,7 @@ class Heart:
         self.beats_count = 0
         self.failures_count = 0
         self._is_failing = False
+        self._is_told = False
 
     def start(self) -> None:
         self._thread = threading.Thread(target=self._run, name="corvo-heart", daemon=True)
@@ -115,7 +116,7 @@ class Heart:
         self._wake.set()
         if self._thread is not None and self._thread is not threading.current_thread():
             self._thread.join(1.0)
-        self._answer(self._take_savers(), lambda _: ConnectionFailedError("the worker has ended"))
+        self._answer(self._take_savers(), lambda _: _ended())
 
     def adapt(self, lease_s: float) -> None:
         """Beat often enough for a lease: at least three times in it, and every 15 seconds."""
@@ -129,7 +130,7 @@ class Heart:
         saved: Future[None] = Future()
         with self._lock:
             if self._is_stopped:
-                saved.set_exception(ConnectionFailedError("the worker has ended"))
+                saved.set_exception(_ended())
                 return saved
             self._savers.append((context, saved))
         self._wake.set()
@@ -201,7 +202,10 @@ class Heart:
         self.failures_count += 1
         self._is_failing = True
         failures.update((id(item.context), error) for item in part)
-        _log.warning("the heartbeat of %d jobs failed: %s", len(part), error)
+        if not self._is_told:
+            # Once: it is tried twice a second while the server is away.
+            self._is_told = True
+            _log.warning("the heartbeat of %d jobs failed: %s", len(part), error)
 
     def _call(self, part: list[_Item]) -> None:
         # Safety: the lease is counted from before the call, so that ours ends before the server's.
@@ -210,6 +214,7 @@ class Heart:
         answer = self._client.heartbeat(jobs, worker_id=self._worker_id)
         self.reached_at_s = self._clock()
         self.beats_count += 1
+        self._is_told = False
         for item in part:
             context = item.context
             beat = answer.jobs.get(context.job.job_id)
@@ -245,6 +250,10 @@ class Heart:
                 saved.set_result(None)
             else:
                 saved.set_exception(error)
+
+
+def _ended() -> CorvoError:
+    return ConnectionFailedError("the worker has ended", was_sent=False)
 
 
 def _lost(_: Context | None = None) -> CorvoError:
