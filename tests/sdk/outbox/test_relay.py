@@ -62,8 +62,8 @@ def test_committed_rows_become_jobs_in_their_order(
     relay.close()
     assert [Step("sent", 10), Step("sent", 10), Step("sent", 5), Step("idle")] == steps
     assert list(range(25)) == rows.jobs()
-    assert 0 == rows.left()
-    assert 25 == relay.statistics()["sent"]
+    assert rows.left() == 0
+    assert relay.statistics()["sent"] == 25
 
 
 def test_a_row_that_was_rolled_back_is_never_a_job(
@@ -77,7 +77,7 @@ def test_a_row_that_was_rolled_back_is_never_a_job(
     assert Step("idle") == relay.run_once()
     relay.close()
     connection.close()
-    assert [] == rows.jobs()
+    assert rows.jobs() == []
 
 
 def test_options_travel_with_the_row(
@@ -89,8 +89,8 @@ def test_options_travel_with_the_row(
     relay.run_once()
     relay.close()
     found = server.fetch("q")
-    assert {"a": "b", "task": "work"} == found["tags"]
-    assert ("high", 9) == (found["priority"], found["max_retries"])
+    assert found["tags"] == {"a": "b", "task": "work"}
+    assert (found["priority"], found["max_retries"]) == ("high", 9)
 
 
 KILLED = """
@@ -106,8 +106,8 @@ class Dying:
             os.kill(os.getpid(), signal.SIGKILL)
         self.client.request(*args, **kwargs)
         os.kill(os.getpid(), signal.SIGKILL)
-connect = (lambda: sqlite3.connect(address)) if kind == "sqlite" else (lambda: psycopg.connect(address))
-Relay(connect, Dying(), batch_rows=7).run_once()
+library = sqlite3 if kind == "sqlite" else psycopg
+Relay(lambda: library.connect(address), Dying(), batch_rows=7).run_once()
 """
 
 
@@ -132,8 +132,8 @@ def test_a_relay_killed_around_the_enqueue_doubles_and_loses_nothing(
             env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
             check=False,
         )
-        assert -signal.SIGKILL == died.returncode
-    assert 20 == rows.left()
+        assert died.returncode == -signal.SIGKILL
+    assert rows.left() == 20
     # Two batches are bound and have no relay; a minute later somebody else takes them over.
     early = Relay(connect, client, batch_rows=100)
     assert Step("sent", 6) == early.run_once()
@@ -143,7 +143,7 @@ def test_a_relay_killed_around_the_enqueue_doubles_and_loses_nothing(
     assert [Step("sent", 7), Step("sent", 7), Step("idle")] == [late.run_once() for _ in range(3)]
     late.close()
     assert list(range(20)) == sorted(rows.jobs())
-    assert 0 == rows.left()
+    assert rows.left() == 0
 
 
 def test_a_batch_taken_over_while_it_is_sent_is_sent_once(
@@ -184,7 +184,7 @@ def test_many_relays_share_the_work_without_doubling(
     for relay in relays:
         relay.stop()
         relay.stop()
-    assert 400 == sum(relay.statistics()["sent"] for relay in relays)
+    assert sum(relay.statistics()["sent"] for relay in relays) == 400
     assert list(range(400)) == sorted(rows.jobs())
 
 
@@ -199,10 +199,10 @@ def test_a_row_the_server_refuses_does_not_stop_the_others(
     steps = [relay.run_once() for _ in range(9)]
     assert [Step("split", 7), *[Step("sent", 1)] * 3, Step("refused", 1)] == steps[:5]
     assert [*[Step("sent", 1)] * 3, Step("idle")] == steps[5:]
-    assert [0, 1, 2, 0, 1, 2] == rows.jobs()
+    assert rows.jobs() == [0, 1, 2, 0, 1, 2]
     connection = connect()
     counts = SqlOutbox().counts(connection)
-    assert (0, 1) == (counts.waiting, counts.refused)
+    assert (counts.waiting, counts.refused) == (0, 1)
     assert "not a valid name" in rows.query("SELECT error FROM corvo_outbox")[0][0]
     connection.rollback()
     SqlOutbox().retry_refused(connection)
@@ -214,7 +214,7 @@ def test_a_row_the_server_refuses_does_not_stop_the_others(
     connection.close()
     assert Step("sent", 1) == relay.run_once()
     relay.close()
-    assert [0] == rows.jobs()
+    assert rows.jobs() == [0]
 
 
 def test_a_relay_killed_while_it_splits_doubles_nothing(
@@ -242,7 +242,7 @@ def test_a_relay_killed_while_it_splits_doubles_nothing(
     third = Relay(connect, client, clock=lambda: 4e9)
     assert [Step("sent", 1)] * 4 == [third.run_once() for _ in range(4)]
     third.close()
-    assert [0, 1, 2, 3] == rows.jobs()
+    assert rows.jobs() == [0, 1, 2, 3]
 
 
 def test_rows_too_large_for_one_request_go_in_several(
@@ -274,11 +274,11 @@ def test_while_the_server_is_away_rows_wait(
             relay.run_once()
         assert isinstance(caught.value.__cause__, CorvoError)
         relay.close()
-    assert 3 == rows.left()
+    assert rows.left() == 3
     later = Relay(connect, client)
     assert Step("sent", 3) == later.run_once()
     later.close()
-    assert [0, 1, 2] == rows.jobs()
+    assert rows.jobs() == [0, 1, 2]
 
 
 def test_trouble_with_the_database_is_waited_out(
@@ -299,8 +299,8 @@ def test_trouble_with_the_database_is_waited_out(
         relay.run_once()
     assert Step("sent", 2) == relay.run_once()
     relay.close()
-    assert 1 == relay.statistics()["troubles"]
-    assert [0, 1] == rows.jobs()
+    assert relay.statistics()["troubles"] == 1
+    assert rows.jobs() == [0, 1]
 
 
 def test_a_running_relay_survives_both(
@@ -324,9 +324,9 @@ def test_a_running_relay_survives_both(
         flaky: Any = Flaky()
         relay = Relay(connect, flaky, poll_s=0.01)
         relay.run()
-    assert {"sent": 4, "split": 0, "refused": 0, "troubles": 2} == relay.statistics()
+    assert relay.statistics() == {"sent": 4, "split": 0, "refused": 0, "troubles": 2}
     assert "tries again in" in caplog.text
-    assert [0, 1, 2, 3] == rows.jobs()
+    assert rows.jobs() == [0, 1, 2, 3]
 
 
 @pytest.mark.parametrize(
