@@ -33,7 +33,8 @@ from corvo_sdk.worker.health import Health
 from corvo_sdk.worker.heart import Heart
 from corvo_sdk.worker.http import HttpLink, Identity
 from corvo_sdk.worker.links import Link, Signals
-from corvo_sdk.worker.processes import ProcessPool
+from corvo_sdk.worker.processes import ProcessPool, check_reachable
+from corvo_sdk.worker.reload import AT_ONCE
 from corvo_sdk.worker.reporting import Reporter
 from corvo_sdk.worker.settings import LinkKind, Settings, WorkerSettingsError
 from corvo_sdk.worker.statistics import Figures
@@ -99,6 +100,9 @@ class Worker:
                 health_required=health_required,
             )
         )
+        for task in app.tasks.values():
+            if task.options.process:
+                check_reachable(task)
         self._given_link = None if isinstance(link, str) else link
         self.figures = Figures()
         self.flights = Flights()
@@ -119,9 +123,9 @@ class Worker:
         with asyncio.Runner(loop_factory=_loop_factory()) as runner, self._signals():
             runner.run(self.serve())
 
-    def stop(self) -> None:
-        """Drain; called again: release everything at once. From any thread or signal handler."""
-        self._stops_count += 1
+    def stop(self, *, at_once: bool = False) -> None:
+        """Drain; called again, or `at_once`: release everything now. From any thread."""
+        self._stops_count += 2 if at_once else 1
         count, parts = self._stops_count, self._parts
         if parts is None:
             return
@@ -140,7 +144,7 @@ class Worker:
     @contextmanager
     def _signals(self) -> Generator[None]:
         # Safety: plain handlers and not those of the loop, which a blocked loop would never call.
-        numbers = (signal.SIGTERM, signal.SIGINT)
+        numbers = (signal.SIGTERM, signal.SIGINT, AT_ONCE)
         before = {number: signal.getsignal(number) for number in numbers}
         for number in numbers:
             signal.signal(number, self._on_signal)
@@ -151,9 +155,10 @@ class Worker:
                 signal.signal(number, handler)
 
     def _on_signal(self, number: int, _: object) -> None:
-        word = "releasing all jobs" if self._stops_count else "draining"
+        is_hurry = number == AT_ONCE or self._stops_count > 0
+        word = "releasing all jobs" if is_hurry else "draining"
         _log.info("%s: %s", signal.Signals(number).name, word)
-        self.stop()
+        self.stop(at_once=number == AT_ONCE)
 
     async def serve(self) -> None:
         """Work until `stop` is called; returns when every job is reported or released."""
