@@ -33,7 +33,7 @@ class WorkerThread:
     def __init__(self, worker: Worker) -> None:
         self.worker = worker
         self.error: BaseException | None = None
-        self._thread = threading.Thread(target=self._run, name="worker-under-test")
+        self._thread = threading.Thread(target=self._run, name="worker-under-test", daemon=True)
 
     def _run(self) -> None:
         try:

@@ -25,7 +25,7 @@ AHEAD_S = 0.1
 AHEAD_COUNT_MAX = 1_024
 WAIT_S = 30.0  # a long poll
 PAUSE_FIRST_S = 0.1
-PAUSE_MAX_S = 5.0
+PAUSE_MAX_S = 2.0
 # Weight of the newest job in the mean: about the last fifty count.
 _NEWEST = 0.02
 
