@@ -156,6 +156,12 @@ class FakeLink:
     async def fetch(self, *_: Any, **__: Any) -> list[FetchedJob]:
         return []
 
+    def ready(self, queues: Sequence[str]) -> int:
+        return len(queues) * 0
+
+    async def drain(self) -> list[FetchedJob]:
+        return []
+
     async def report(self, reports: Sequence[Report]) -> list[ReportResult]:
         self.calls.append(list(reports))
         if self.gate is not None:

@@ -31,8 +31,9 @@ from corvo_sdk.worker.flights import Flights
 from corvo_sdk.worker.handling import Handling
 from corvo_sdk.worker.health import Health
 from corvo_sdk.worker.heart import Heart
-from corvo_sdk.worker.http import HttpLink, Identity
+from corvo_sdk.worker.http import Identity
 from corvo_sdk.worker.links import Link, Signals
+from corvo_sdk.worker.opening import open_link
 from corvo_sdk.worker.processes import ProcessPool, check_reachable
 from corvo_sdk.worker.reload import AT_ONCE
 from corvo_sdk.worker.reporting import Reporter
@@ -223,6 +224,9 @@ class Worker:
         handling.is_draining = True
         for fetcher in parts.fetchers:
             fetcher.finish()
+        left = await parts.link.drain() if parts.link is not None else []
+        if left:
+            handling.accept(handling.pools[0], left)
         # Safety: an answer on its way has claimed jobs; cut off, each would burn an attempt.
         hurry = self._hurry_asked.is_set()
         await asyncio.wait(fetching, timeout=LAST_FETCH_S / 5 if hurry else LAST_FETCH_S)
@@ -320,8 +324,9 @@ class _Parts:
         identity = Identity(
             settings.worker_id, socket.gethostname()[:200], settings.version, settings.slots
         )
-        self.link = given or HttpLink(self._worker.app.aclient, identity)
-        await self.link.open(Signals(self._on_cancel, self._on_lost))
+        signals = Signals(self._on_cancel, self._on_lost, self._on_arrived)
+        client = self._worker.app.aclient
+        self.link = await open_link(settings.link, client, identity, signals, given)
         self.reporter = handling.reporter = Reporter(self.link, handling.settled)
         handling.pools = pools_of(settings.queues, settings.concurrency, self._lease_ms_of)
         self.fetchers = [
@@ -355,6 +360,10 @@ class _Parts:
         context = self._worker.flights.get(job_id, lease_token)
         if context is not None:
             context.stop(Stop.CANCEL)
+
+    def _on_arrived(self) -> None:
+        for pool in self.handling.pools:
+            pool.has_room.set()
 
     def _on_lost(self, job_id: str, lease_token: int) -> None:
         context = self._worker.flights.get(job_id, lease_token)
