@@ -14,6 +14,7 @@ from typing import Any, Final
 
 from corvo_sdk.worker import discovery, logs
 from corvo_sdk.worker.discovery import AppNotFoundError
+from corvo_sdk.worker.processes import ProcessTaskError
 from corvo_sdk.worker.reload import Reloader
 from corvo_sdk.worker.runtime import Worker
 from corvo_sdk.worker.settings import CONCURRENCY_DEFAULT, WorkerSettingsError
@@ -37,7 +38,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return Reloader(_without_reload(given), folders).run()
     try:
         _worker(options).run()
-    except (AppNotFoundError, WorkerSettingsError) as error:
+    except (AppNotFoundError, ProcessTaskError, WorkerSettingsError) as error:
         print(f"corvo-worker: {error}", file=sys.stderr)  # noqa: T201 - a command line prints
         return EXIT_USAGE
     return 0
@@ -56,6 +57,7 @@ def _worker(options: argparse.Namespace) -> Worker:
         link=options.link,
         lease=options.lease,
         shutdown_timeout_s=options.shutdown_timeout,
+        stop_grace_s=options.stop_grace,
         health_port=HEALTH_PORT_DEFAULT
         if options.health_port == "default"
         else options.health_port,
@@ -96,6 +98,13 @@ def _parser(environment: Mapping[str, str]) -> argparse.ArgumentParser:
         default=30.0,
         metavar="SECONDS",
         help="how long handlers may go on after SIGTERM; then their jobs are released",
+    )
+    add(
+        "--stop-grace",
+        type=_seconds,
+        default=5.0,
+        metavar="SECONDS",
+        help="how long handlers may take to stop once they are asked to",
     )
     add(
         "--health-port",
