@@ -84,7 +84,7 @@ def crunching(tmp_path: Path, server: Server) -> Iterator[ModuleType]:
     sys.path.insert(0, str(tmp_path))
     try:
         module = import_module("crunching")
-        module.app._url = f"http://127.0.0.1:{server.port}"
+        module.app.configure(f"http://127.0.0.1:{server.port}")
         yield module
     finally:
         sys.path.remove(str(tmp_path))
