@@ -22,6 +22,7 @@ from corvo_sdk.version import VERSION
 if TYPE_CHECKING:
     from corvo_sdk.aio import AsyncClient as AsyncClient
     from corvo_sdk.app import Corvo as Corvo
+    from corvo_sdk.chains import chain as chain
     from corvo_sdk.client import Client as Client
     from corvo_sdk.context import Context as Context
     from corvo_sdk.context import current_context as current_context
@@ -67,6 +68,7 @@ _HOMES: Final = {
     "Task": "corvo_sdk.task",
     "Unique": "corvo_sdk.options",
     "Worker": "corvo_sdk.worker.runtime",
+    "chain": "corvo_sdk.chains",
     "current_context": "corvo_sdk.context",
 }
 
