@@ -7,7 +7,9 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 # Cost: none. `bench/run.py` started as a file must find the packages beside it.
-sys.path[:0] = [str(Path(__file__).resolve().parents[1] / part) for part in (".", "src")]
+sys.path[:0] = [
+    str(Path(__file__).resolve().parents[1] / part) for part in (".", "src", "sdks/python/src")
+]
 
 from bench import (  # noqa: E402 - see the line above
     engine_figures,
@@ -16,6 +18,7 @@ from bench import (  # noqa: E402 - see the line above
     scale_figures,
     search_figures,
     wait_figures,
+    worker_figures,
 )
 from bench.harness import FULL, QUICK, Figure, RunFailedError, Scale, describe_machine  # noqa: E402
 from bench.wrk import WRK  # noqa: E402
@@ -33,6 +36,7 @@ FIGURES: dict[str, Callable[[Scale], list[Figure]]] = {
     "restart": restart_figures.restart,
     "search": search_figures.search,
     "view": http_figures.view,
+    "worker": worker_figures.worker,
 }
 RESULTS = Path(__file__).resolve().parent / "results"
 
