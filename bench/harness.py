@@ -31,6 +31,7 @@ class Scale(msgspec.Struct, frozen=True):
     load_seconds: float = 10.0
     view_events: int = 600_000
     rebuild_jobs: int = 1_000_000
+    worker_jobs: int = 50_000
 
 
 FULL = Scale(is_quick=False)
@@ -50,6 +51,7 @@ QUICK = Scale(
     load_seconds=0.5,
     view_events=1_500,
     rebuild_jobs=1_000,
+    worker_jobs=2_000,
 )
 
 

@@ -9,7 +9,9 @@ from pathlib import Path
 from msgspec.structs import replace
 
 # Cost: none. `bench/run.py` started as a file must find the packages beside it.
-sys.path[:0] = [str(Path(__file__).resolve().parents[1] / part) for part in (".", "src")]
+sys.path[:0] = [
+    str(Path(__file__).resolve().parents[1] / part) for part in (".", "src", "sdks/python/src")
+]
 
 from bench import (  # noqa: E402 - see the line above
     engine_figures,
@@ -20,6 +22,7 @@ from bench import (  # noqa: E402 - see the line above
     stream_figures,
     view_figures,
     wait_figures,
+    worker_figures,
 )
 from bench.harness import FULL, QUICK, Figure, RunFailedError, Scale, describe_machine  # noqa: E402
 from bench.wrk import WRK  # noqa: E402
@@ -41,6 +44,7 @@ FIGURES: dict[str, Callable[[Scale], list[Figure]]] = {
     "catchup": view_figures.catchup,
     "rebuild": view_figures.rebuild,
     "events": view_figures.events,
+    "worker": worker_figures.worker,
 }
 RESULTS = Path(__file__).resolve().parent / "results"
 
