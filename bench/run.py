@@ -12,12 +12,21 @@ sys.path[:0] = [str(Path(__file__).resolve().parents[1] / part) for part in ("."
 from bench import (  # noqa: E402 - see the line above
     engine_figures,
     http_figures,
+    peer_figures,
     restart_figures,
     scale_figures,
     search_figures,
     wait_figures,
 )
-from bench.harness import FULL, QUICK, Figure, RunFailedError, Scale, describe_machine  # noqa: E402
+from bench.harness import (  # noqa: E402
+    FULL,
+    QUICK,
+    Figure,
+    RunFailedError,
+    Scale,
+    SkippedError,
+    describe_machine,
+)
 from bench.wrk import WRK  # noqa: E402
 
 FIGURES: dict[str, Callable[[Scale], list[Figure]]] = {
@@ -33,6 +42,7 @@ FIGURES: dict[str, Callable[[Scale], list[Figure]]] = {
     "restart": restart_figures.restart,
     "search": search_figures.search,
     "view": http_figures.view,
+    "peers": peer_figures.peers,
 }
 RESULTS = Path(__file__).resolve().parent / "results"
 
@@ -66,6 +76,9 @@ def _run(name: str, scale: Scale, printer: "Printer") -> bool:
     started = time.perf_counter()
     try:
         figures = FIGURES[name](scale)
+    except SkippedError as error:
+        printer.say("", f"{name}  skipped: {error}")
+        return True
     except RunFailedError as error:
         printer.say("", f"{name}  FAILED: {error}")
         return False

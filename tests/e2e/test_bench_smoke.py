@@ -23,6 +23,7 @@ from tests.support.process import ROOT, environment
         "search",
         "kept",
         "view",
+        "peers",  # skips itself where the other systems are not installed
     ],
 )
 def test_figure_runs_and_verifies_itself(figure: str) -> None:
