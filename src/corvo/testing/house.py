@@ -17,6 +17,7 @@ from typing import Any, TypeVar
 from urllib.parse import unquote
 
 from msgspec import Struct
+from starlette.types import ASGIApp
 
 from corvo.api import app
 from corvo.api.http.slowlane import GuardedApplication
@@ -32,6 +33,7 @@ from corvo.storage.memory import MemoryStore
 CLUSTER_ID = bytes(16)
 SEGMENT_BYTES = 1 << 20
 CLOSE_SECONDS = 10
+PIPE_CHUNKS_MAX = 64
 
 # One advance does at most this many separate instants; a schedule of every second reaches it after
 # a day and a half of virtual time.
@@ -58,6 +60,7 @@ class House:
     def __init__(self, *, now_ms: int = 1_767_225_600_000) -> None:
         self.clock = VirtualClock(now_ms)
         self._failures: list[BaseException] = []
+        self._tasks = Supervisor()
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._serve, name="corvo house", daemon=True)
         self._thread.start()
@@ -86,6 +89,15 @@ class House:
         exchange = _Exchange(method, target, headers, body or b"")
         await self._application(exchange.scope, exchange.receive, exchange.send)
         return exchange.reply()
+
+    async def open(
+        self, method: str, target: str, headers: Mapping[str, str], body: bytes | None
+    ) -> "Pipe":
+        """Begin a request whose answer comes piece by piece; only on the loop of the house."""
+        pipe = Pipe(method, target, headers, body or b"")
+        self._tasks.start(f"stream {target}", pipe.serve(self._application))
+        await pipe.begun.wait()
+        return pipe
 
     def call(
         self,
@@ -151,7 +163,6 @@ class House:
         self._application = GuardedApplication(surface.application, self._report)
         self._ticker = Ticker(self._engine)
         self._engine.start()
-        self._tasks = Supervisor()
         self._tasks.start("live", surface.live.run())
         self._tasks.start("bulk", bulk.run())
 
@@ -190,6 +201,8 @@ class House:
         return "house"
 
     def _raise_failure(self) -> None:
+        if self._tasks.failure is not None:
+            self._failures.append(self._tasks.failure)
         if self._failures:
             failure = self._failures.pop(0)
             message = f"the server inside the test failed: {failure}"
@@ -225,11 +238,12 @@ class _Exchange:
         self._status = 0
         self._headers: dict[str, str] = {}
         self._answer = bytearray()
-        self._forever = asyncio.Event()
+        self._left = asyncio.Event()
 
     async def receive(self) -> dict[str, Any]:
         if self._body is None:
-            await self._forever.wait()  # cancelled by the application once it has answered
+            await self._left.wait()  # or cancelled by the application once it has answered
+            return {"type": "http.disconnect"}
         body, self._body = self._body, None
         return {"type": "http.request", "body": body, "more_body": False}
 
@@ -246,3 +260,48 @@ class _Exchange:
     def reply(self) -> HouseReply:
         assert self._status > 0, "the application ended without an answer"
         return HouseReply(self._status, self._headers, bytes(self._answer))
+
+
+class Pipe(_Exchange):
+    """An answer read while it is written. All of it happens on the loop of the house."""
+
+    def __init__(self, method: str, target: str, headers: Mapping[str, str], body: bytes) -> None:
+        super().__init__(method, target, headers, body)
+        self.begun = asyncio.Event()
+        # Bounded: whoever writes waits for the test to read.
+        self._chunks: asyncio.Queue[bytes] = asyncio.Queue(PIPE_CHUNKS_MAX)
+        self._ended = asyncio.Event()
+
+    async def serve(self, application: ASGIApp) -> None:
+        """Run the application until the answer is complete or nobody reads it any more."""
+        try:
+            await application(self.scope, self.receive, self.send)
+        finally:
+            self.begun.set()
+            self._ended.set()
+
+    async def send(self, message: Mapping[str, Any]) -> None:
+        await super().send(message)
+        if self._status:
+            self.begun.set()
+        chunk, self._answer = bytes(self._answer), bytearray()
+        if chunk and not self._left.is_set():
+            await self._chunks.put(chunk)
+
+    async def next(self) -> bytes:
+        """Return the next piece; nothing after the last."""
+        while self._chunks.empty() and not self._ended.is_set():
+            getting = asyncio.ensure_future(self._chunks.get())  # noqa: TID251 - ends below
+            ending = asyncio.ensure_future(self._ended.wait())  # noqa: TID251 - ends below
+            await asyncio.wait((getting, ending), return_when=asyncio.FIRST_COMPLETED)
+            ending.cancel()
+            if getting.done():
+                return getting.result()
+            getting.cancel()
+        return b"" if self._chunks.empty() else self._chunks.get_nowait()
+
+    async def leave(self) -> None:
+        """Read no more: the application is told that the client went away."""
+        self._left.set()
+        while not self._chunks.empty():
+            self._chunks.get_nowait()
