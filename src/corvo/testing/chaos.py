@@ -6,7 +6,7 @@ job follow from the seed, the order in which the kit first saw the job and the a
 nothing else: the same seed repeats the same run.
 """
 
-from collections.abc import Coroutine, Generator
+from collections.abc import Callable, Coroutine, Generator
 from enum import Enum
 from random import Random
 from types import coroutine
@@ -67,7 +67,9 @@ class Chaos:
         random = _random(self.seed, "answer", self._calls, 0)
         is_lost = random.randrange(ANSWERS_LOST_ONE_IN) == 0
         if is_lost:
-            self.lines.append(f"call {self._calls} {path}: the answer is lost, the client asks again")
+            self.lines.append(
+                f"call {self._calls} {path}: the answer is lost, the client asks again"
+            )
         return is_lost
 
     def render(self) -> str:
@@ -79,10 +81,9 @@ def _random(seed: int, kind: str, number: int, attempt: int) -> Random:
     return Random(f"{seed}:{kind}:{number}:{attempt}")  # noqa: S311 - repeatable, not secret
 
 
-
 @coroutine
 def cut_at_await(
-    work: Coroutine[Any, Any, Result], await_number: int, error: BaseException
+    work: Coroutine[Any, Any, Result], await_number: int, make_error: Callable[[], BaseException]
 ) -> Generator[Any, Any, Result]:
     """Run a coroutine on the caller's loop and throw into it at its n-th suspension."""
     seen = 0
@@ -97,7 +98,7 @@ def cut_at_await(
         seen += 1
         if seen == await_number:
             # The future it waited for is left alone: nobody waits for it any more.
-            thrown = error
+            thrown = make_error()
             if hasattr(waiting, "_asyncio_future_blocking"):
                 waiting._asyncio_future_blocking = False  # noqa: SLF001 - as Task does when it resumes
             sent = None

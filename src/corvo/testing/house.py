@@ -112,11 +112,11 @@ class House:
 
     def advance(self, ms: int) -> int:
         """Let time pass, stopping at every instant at which something is due; return the time."""
-        return self.run(self._advance(ms))
+        return self.run(self.pass_time(ms))
 
     def next_due_ms(self) -> int:
         """When time will change something: a retry, a schedule, a lease; 0 when never."""
-        return self.run(self._next_due())
+        return self.run(self.next_due())
 
     @property
     def now_ms(self) -> int:
@@ -170,29 +170,31 @@ class House:
         await self._tasks.stop()
         await self._engine.close()
 
-    async def _next_due(self) -> int:
+    async def next_due(self) -> int:
+        """When time will change something; on the loop of the house."""
         instants = (self._engine.next_due_ms(), self._engine.next_schedule_ms())
         return min((instant for instant in instants if instant > 0), default=0)
 
-    async def _advance(self, ms: int) -> int:
+    async def pass_time(self, ms: int) -> int:
+        """Let time pass; on the loop of the house."""
         target_ms = self.clock.now_ms() + ms
-        await self._settle()
+        await self.settle()
         for _ in range(INSTANTS_MAX):
-            due_ms = await self._next_due()
+            due_ms = await self.next_due()
             if not 0 < due_ms <= target_ms:
                 break
             # An estimate that stays in the past must not hold time up: it moves at least 1 ms.
             now_ms = self.clock.now_ms()
             self.clock.advance_to(min(max(due_ms, now_ms + 1), target_ms))
-            await self._settle()
+            await self.settle()
             if self.clock.now_ms() == target_ms:
                 break
         self.clock.advance_to(max(target_ms, self.clock.now_ms()))
-        await self._settle()
+        await self.settle()
         return self.clock.now_ms()
 
-    async def _settle(self) -> None:
-        """Do what is due now, and what becomes due by it."""
+    async def settle(self) -> None:
+        """Do what is due now, and what becomes due by it; on the loop of the house."""
         while await self._ticker.tick():
             pass
 
@@ -291,8 +293,8 @@ class Pipe(_Exchange):
     async def next(self) -> bytes:
         """Return the next piece; nothing after the last."""
         while self._chunks.empty() and not self._ended.is_set():
-            getting = asyncio.ensure_future(self._chunks.get())  # noqa: TID251 - ends below
-            ending = asyncio.ensure_future(self._ended.wait())  # noqa: TID251 - ends below
+            getting = asyncio.ensure_future(self._chunks.get())
+            ending = asyncio.ensure_future(self._ended.wait())
             await asyncio.wait((getting, ending), return_when=asyncio.FIRST_COMPLETED)
             ending.cancel()
             if getting.done():

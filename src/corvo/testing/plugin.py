@@ -70,7 +70,7 @@ def corvo_chaos_seed(request: pytest.FixtureRequest) -> int | None:
 @pytest.fixture
 def corvo(
     request: pytest.FixtureRequest,
-    corvo_chaos_seed: int | None,  # noqa: ARG001 - asks for it, so that it is in the closure
+    corvo_chaos_seed: int | None,
 ) -> "Iterator[Kit]":
     """A Corvo of the test's own: real rules, memory for a disk, time that waits."""
     from corvo.testing.kit import Kit  # noqa: PLC0415 - see the module's docstring

@@ -4,31 +4,32 @@ Requests and answers are the bytes that would have gone over the wire, so whatev
 on its way through JSON is lost here too.
 """
 
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 
+from corvo.testing.house import House, HouseReply, Pipe
 from corvo_sdk.errors import ConnectionFailedError
 from corvo_sdk.protocol.call import Reply, Request
 from corvo_sdk.transport.ports import AsyncStreamReply, StreamReply
 
-from corvo.testing.house import House, HouseReply, Pipe
-
 URL = "http://corvo.test"  # never resolved: nothing is sent anywhere
 
 # Called with every request that was served: True when its answer shall be lost on the way back.
-LosesAnswer = Callable[[Request], bool]
+After = Callable[[Request], bool]
+AsyncAfter = Callable[[Request], Awaitable[bool]]
 
 
 class HouseTransport:
     """For `corvo_sdk.Client`."""
 
-    def __init__(self, house: House, loses_answer: LosesAnswer) -> None:
+    def __init__(self, house: House, after: After) -> None:
         self._house = house
-        self._loses_answer = loses_answer
+        self._after = after
 
     def send(self, base_url: str, request: Request) -> Reply:  # noqa: ARG002 - the port's signature
         served = self._house.serve(request.method, request.path, request.headers, request.body)
-        return _delivered(self._house.run(served), request, self._loses_answer)
+        answer = self._house.run(served)
+        return _delivered(answer, is_lost=answer.status < 300 and self._after(request))
 
     @contextmanager
     def stream(self, base_url: str, request: Request) -> Iterator[StreamReply]:  # noqa: ARG002
@@ -52,13 +53,14 @@ class HouseTransport:
 class AsyncHouseTransport:
     """For `corvo_sdk.AsyncClient`."""
 
-    def __init__(self, house: House, loses_answer: LosesAnswer) -> None:
+    def __init__(self, house: House, after: AsyncAfter) -> None:
         self._house = house
-        self._loses_answer = loses_answer
+        self._after = after
 
     async def send(self, base_url: str, request: Request) -> Reply:  # noqa: ARG002 - as above
         served = self._house.serve(request.method, request.path, request.headers, request.body)
-        return _delivered(await self._house.arun(served), request, self._loses_answer)
+        answer = await self._house.arun(served)
+        return _delivered(answer, is_lost=answer.status < 300 and await self._after(request))
 
     @asynccontextmanager
     async def stream(self, base_url: str, request: Request) -> AsyncIterator[AsyncStreamReply]:  # noqa: ARG002
@@ -79,7 +81,7 @@ class AsyncHouseTransport:
         """The house belongs to the kit."""
 
 
-def _delivered(served: HouseReply, request: Request, loses_answer: LosesAnswer) -> Reply:
-    if loses_answer(request):
+def _delivered(served: HouseReply, *, is_lost: bool) -> Reply:
+    if is_lost:
         raise ConnectionFailedError("the answer was lost on its way back", was_sent=True)
     return Reply(served.status, served.headers, served.body)
