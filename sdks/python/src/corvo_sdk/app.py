@@ -13,7 +13,15 @@ import asyncio
 import inspect
 import os
 import threading
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import (
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Coroutine,
+    Iterable,
+    Mapping,
+    Sequence,
+)
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from types import MappingProxyType
 from typing import (
@@ -51,9 +59,9 @@ T = TypeVar("T")
 
 CallNext: TypeAlias = Callable[[Context], Awaitable[Any]]
 Middleware: TypeAlias = Callable[[Context, CallNext], Awaitable[Any]]
-Lifespan: TypeAlias = Callable[[], AsyncIterator[Any]] | Callable[
-    [], AbstractAsyncContextManager[Any]
-]
+Lifespan: TypeAlias = (
+    Callable[[], AsyncIterator[Any]] | Callable[[], AbstractAsyncContextManager[Any]]
+)
 MiddlewareT = TypeVar("MiddlewareT", bound=Middleware)
 LifespanT = TypeVar("LifespanT", bound=Lifespan)
 
@@ -302,9 +310,7 @@ class Corvo:
                 client = self._aclients[loop] = AsyncClient(self._url, **self._client_options)
             return client
 
-    def bind(
-        self, *, client: "Client | None" = None, aclient: "AsyncClient | None" = None
-    ) -> None:
+    def bind(self, *, client: "Client | None" = None, aclient: "AsyncClient | None" = None) -> None:
         """Use these clients from now on; who made them closes them. None makes own ones again."""
         with self._lock:
             self._client, self._client_process_id = client, 0

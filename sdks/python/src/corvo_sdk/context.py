@@ -217,6 +217,15 @@ class Context:
         self.pending_checkpoint = document
         return None if self._saver is None else self._saver.save(self)
 
+    def save_document(self, document: bytes) -> "Future[None]":
+        """Save a checkpoint that is JSON already; for those who run handlers."""
+        self.pending_checkpoint = document
+        if self._saver is not None:
+            return self._saver.save(self)
+        saved: Future[None] = Future()
+        saved.set_result(None)
+        return saved
+
     def progress(self, done: float, total: float | None = None, message: str | None = None) -> None:
         """Say how far the work is; sent with the next heartbeat."""
         fields: dict[str, Any] = {"done": done}

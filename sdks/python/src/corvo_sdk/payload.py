@@ -202,7 +202,9 @@ class PayloadCodec:
             self._refuse_unknown(name, annotation)
         kind = fields[single] if single is not None else self._by_name(fields)
         decoder = msgspec.json.Decoder(kind, dec_hook=schema.decode_hook)
-        return _Shape(context, single, fields, kind, _result_type(hints.get("return", Any)), decoder)
+        return _Shape(
+            context, single, fields, kind, _result_type(hints.get("return", Any)), decoder
+        )
 
     def _find_context(self, hints: dict[str, Any]) -> str | None:
         wanted = [

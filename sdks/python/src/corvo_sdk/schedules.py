@@ -85,9 +85,7 @@ _REFUSED: Final = (
 )
 
 
-def declare(
-    cron: str, call: TaskCall[Any], name: str, options: ScheduleOptions
-) -> Schedule:
+def declare(cron: str, call: TaskCall[Any], name: str, options: ScheduleOptions) -> Schedule:
     """Make the declaration of a schedule."""
     job = dict(call.options)
     job.pop("trace", None)  # a declaration is no part of anybody's request
@@ -155,7 +153,9 @@ def differs(schedule: Schedule, found: Mapping[str, Any]) -> bool:
     wanted = {**_DEFAULTS, **schedule.body}
     wanted["payload"] = decode(wanted["payload"])
     wanted["cron"] = " ".join(wanted["cron"].split())
-    return any(_plain(name, value) != _plain(name, found.get(name)) for name, value in wanted.items())
+    return any(
+        _plain(name, value) != _plain(name, found.get(name)) for name, value in wanted.items()
+    )
 
 
 def _plain(name: str, value: Any) -> Any:

@@ -21,7 +21,7 @@ is told in the same way and killed after the grace.
 import asyncio
 import contextvars
 import traceback
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Any, Protocol
 
@@ -46,8 +46,8 @@ from corvo_sdk.worker.verdict import (
 
 THREAD_GRACE_S = 5.0
 
-CallNext = Callable[[], Awaitable[Any]]
-Middleware = Callable[[Context, CallNext], Awaitable[Any]]
+CallNext = Callable[[Context], Awaitable[Any]]
+Surround = Callable[[Context, CallNext], Awaitable[Any]]
 
 
 class Runnable(Protocol):
@@ -82,13 +82,13 @@ class Runners:
         self,
         threads: ThreadPool,
         processes: Processes | None = None,
-        middleware: Sequence[Middleware] = (),
+        surround: Surround | None = None,
         *,
         grace_s: float = THREAD_GRACE_S,
     ) -> None:
         self.threads = threads
         self.processes = processes
-        self.middleware = tuple(middleware)
+        self.surround = surround  # all middleware, around the call given
         self.grace_s = grace_s
 
 
@@ -113,9 +113,7 @@ class _Encoded:
         self.document = document
 
 
-async def execute(
-    task: Runnable, job: FetchedJob, context: Context, runners: Runners
-) -> Verdict:
+async def execute(task: Runnable, job: FetchedJob, context: Context, runners: Runners) -> Verdict:
     """Run the handler of a job and say what came of it; never raises for what a handler does."""
     loop = asyncio.get_running_loop()
     token = enter(context)
@@ -127,10 +125,11 @@ async def execute(
         context.attempt_until_s = context.started_at_s + timeout_s
         timer = loop.call_later(timeout_s, context.stop, Stop.TIMEOUT)
     try:
-        call = partial(_call, task, job, context, runners)
-        for layer in reversed(runners.middleware):
-            call = partial(layer, context, call)
-        verdict = _of_value(await call(), context, task)
+        if runners.surround is None:
+            value = await _call(task, runners, context)
+        else:
+            value = await runners.surround(context, partial(_call, task, runners))
+        verdict = _of_value(value, context, task)
     except asyncio.CancelledError:
         verdict = _of_cancellation(context)
     except BaseException as raised:  # noqa: BLE001 - a handler may raise anything; it ends its job
@@ -144,7 +143,8 @@ async def execute(
     return Lost() if context.stop_reason is Stop.LOST else verdict
 
 
-async def _call(task: Runnable, job: FetchedJob, context: Context, runners: Runners) -> Any:
+async def _call(task: Runnable, runners: Runners, context: Context) -> Any:
+    job = context.job
     if task.options.process and runners.processes is not None:
         return await _in_process(task, job, context, runners.processes)
     arguments = task.decode(bytes(job.payload), context)

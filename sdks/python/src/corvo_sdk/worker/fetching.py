@@ -18,6 +18,7 @@ from collections.abc import Callable, Mapping, Sequence
 from corvo_sdk.context import Context
 from corvo_sdk.errors import CorvoError
 from corvo_sdk.types import FetchedJob
+from corvo_sdk.worker.execution import Runnable
 from corvo_sdk.worker.links import FETCH_COUNT_MAX, Link
 
 AHEAD_S = 0.1
@@ -40,7 +41,7 @@ class Pool:
         self.slots = slots
         self.lease_ms = lease_ms
         self.running_count = 0
-        self.waiting: deque[Context] = deque()
+        self.waiting: deque[tuple[Context, Runnable | None]] = deque()
         self.mean_s: float | None = None
         self.has_room = asyncio.Event()
 
@@ -82,13 +83,19 @@ class Fetcher:
         self._accept = accept
         self._is_blocked = is_blocked
         self._pause_s = 0.0
+        self._is_finishing = False
         self.failing_since_s: float | None = None
         self.calls_count = 0
 
+    def finish(self) -> None:
+        """Let the call that is under way be the last."""
+        self._is_finishing = True
+        self._pool.has_room.set()
+
     async def run(self) -> None:
-        """Fetch until cancelled."""
+        """Fetch until cancelled, or until `finish` and the end of the call under way."""
         pool = self._pool
-        while True:
+        while not self._is_finishing:
             room = 0 if self._is_blocked() else pool.room()
             if room <= 0:
                 pool.has_room.clear()

@@ -104,6 +104,7 @@ class Heart:
         self.beats_count = 0
         self.failures_count = 0
         self._is_failing = False
+        self._is_told = False
 
     def start(self) -> None:
         self._thread = threading.Thread(target=self._run, name="corvo-heart", daemon=True)
@@ -201,7 +202,10 @@ class Heart:
         self.failures_count += 1
         self._is_failing = True
         failures.update((id(item.context), error) for item in part)
-        _log.warning("the heartbeat of %d jobs failed: %s", len(part), error)
+        if not self._is_told:
+            # Once: it is tried twice a second while the server is away.
+            self._is_told = True
+            _log.warning("the heartbeat of %d jobs failed: %s", len(part), error)
 
     def _call(self, part: list[_Item]) -> None:
         # Safety: the lease is counted from before the call, so that ours ends before the server's.
@@ -210,6 +214,7 @@ class Heart:
         answer = self._client.heartbeat(jobs, worker_id=self._worker_id)
         self.reached_at_s = self._clock()
         self.beats_count += 1
+        self._is_told = False
         for item in part:
             context = item.context
             beat = answer.jobs.get(context.job.job_id)

@@ -117,7 +117,7 @@ class HttpLink:
             except CorvoError as error:
                 results[position] = _of_error(error)
             else:
-                results[position] = ReportResult(Delivery.DONE, str(answer.status))
+                results[position] = ReportResult(Delivery.DONE, _status(answer))
 
     def _call(self, report: Report) -> Awaitable[Any]:
         client, job_id, token = self._client, report.job_id, report.lease_token
@@ -126,9 +126,7 @@ class HttpLink:
         match verdict:
             case Completed():
                 result = _raw(verdict.result)
-                return client.ack(
-                    job_id, token, result=result, checkpoint=checkpoint, usage=usage
-                )
+                return client.ack(job_id, token, result=result, checkpoint=checkpoint, usage=usage)
             case Failed():
                 after_ms = verdict.retry_after_ms
                 return client.fail(
@@ -147,14 +145,11 @@ class HttpLink:
                     job_id, token, delay=delay, until=verdict.until, checkpoint=checkpoint
                 )
             case Held():
-                timeout_ms = verdict.timeout_ms
-                return client.hold(
-                    job_id,
-                    lease_token=token,
-                    reason=verdict.reason or None,
-                    timeout=None if timeout_ms is None else f"{timeout_ms}ms",
-                    timeout_action=verdict.timeout_action,
-                    checkpoint=checkpoint,
+                return client.request(
+                    "POST",
+                    f"/api/v1/jobs/{job_id}/hold",
+                    body=_hold(verdict, token, checkpoint),
+                    is_repeatable=True,
                 )
             case Released():
                 return client.release(job_id, token, checkpoint=checkpoint)
@@ -164,8 +159,25 @@ class HttpLink:
                 assert_never(verdict)
 
 
+def _status(answer: Any) -> str:
+    status = answer.status
+    return status if isinstance(status, str) else "held"
+
+
 def _raw(document: bytes | None) -> Raw | None:
     return None if document is None else Raw(document)
+
+
+def _hold(verdict: Held, token: int, checkpoint: Raw | None) -> dict[str, Any]:
+    timeout_ms = verdict.timeout_ms
+    fields = {
+        "lease_token": token,
+        "reason": verdict.reason or None,
+        "timeout": None if timeout_ms is None else f"{timeout_ms}ms",
+        "timeout_action": verdict.timeout_action,
+        "checkpoint": checkpoint,
+    }
+    return {name: value for name, value in fields.items() if value is not None}
 
 
 def _ack(report: Report) -> Ack:
