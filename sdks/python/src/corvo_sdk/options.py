@@ -172,7 +172,7 @@ def wire_options(task: str, options: Mapping[str, Any], encoded: Encoded) -> dic
         elif name in _TEMPLATES:
             wire[name] = fill(task, name, value, encoded.arguments)
         else:
-            wire[_RENAMED.get(name, name)] = list(value) if isinstance(value, tuple) else value
+            wire[_RENAMED.get(name, name)] = value
     wire["tags"] = {**options.get("tags", {}), TASK_TAG: task}
     if "at" in options:
         wire["scheduled_at"] = instant(options["at"])
@@ -204,7 +204,7 @@ def fill(task: str, option: str, template: str, arguments: Mapping[str, Any]) ->
     if len(arguments) == 1:
         names = {**_fields(next(iter(arguments.values()))), **names}
     try:
-        return template.format(**names)
+        return template.format_map(names)
     except (KeyError, IndexError, AttributeError, ValueError) as error:
         known = ", ".join(sorted(names)) or "none"
         problem = f"the template {template!r} of {option} does not fit its arguments ({known})"
@@ -213,8 +213,7 @@ def fill(task: str, option: str, template: str, arguments: Mapping[str, Any]) ->
 
 def _fields(value: object) -> dict[str, Any]:
     if isinstance(value, dict):
-        members = cast("dict[Any, Any]", value)
-        return {name: member for name, member in members.items() if isinstance(name, str)}
+        return dict(cast("Mapping[str, Any]", value))
     names = getattr(value, "__struct_fields__", None) or getattr(value, "__dict__", {})
     return {name: getattr(value, name) for name in names}
 

@@ -7,7 +7,7 @@ declaration itself says `paused`.
 
 from collections.abc import Iterable, Mapping
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Final, Literal, TypedDict
+from typing import TYPE_CHECKING, Any, Final, Literal, TypedDict, cast
 from urllib.parse import quote
 
 from msgspec import Raw, Struct
@@ -93,9 +93,9 @@ def declare(cron: str, call: TaskCall[Any], name: str, options: ScheduleOptions)
         if refused in job:
             raise ValueError(f"schedule {name!r}: a schedule cannot have {refused}")
     body: dict[str, Any] = {"name": name, "cron": cron, "queue": call.queue, **job}
-    for option, value in options.items():
+    for option, value in cast("Mapping[str, Any]", options).items():
         if option in _DURATIONS:
-            body[option] = render(milliseconds(value, option))  # pyright: ignore[reportArgumentType]
+            body[option] = render(milliseconds(value, option))
         elif isinstance(value, datetime):
             body[option] = instant(value)
         else:

@@ -18,15 +18,18 @@ _REFERENCE_MSGSPEC: Final = "#/$defs/{name}"
 
 def is_pydantic(kind: object) -> bool:
     """Say whether a type is a Pydantic model."""
-    pydantic = sys.modules.get("pydantic")
-    return pydantic is not None and isinstance(kind, type) and issubclass(kind, pydantic.BaseModel)
+    pydantic: Any = sys.modules.get("pydantic")
+    if pydantic is None or not isinstance(kind, type):
+        return False
+    return issubclass(kind, cast("type[Any]", pydantic.BaseModel))
 
 
 def is_struct_kind(annotation: object) -> bool:
     """Say whether values of a type are objects with named fields, so one can be a whole payload."""
-    kind = get_origin(annotation) or annotation
-    if not isinstance(kind, type):
+    named: object = get_origin(annotation) or annotation
+    if not isinstance(named, type):
         return False
+    kind = cast("type[object]", named)
     return (
         issubclass(kind, msgspec.Struct)
         or dataclasses.is_dataclass(kind)

@@ -53,6 +53,16 @@ class TaskCall(Struct, Generic[R], frozen=True):
         members = {"queue": self.queue, "payload": Raw(self.payload), **self.options}
         return msgspec.json.encode(members)
 
+    def enqueue(self) -> JobHandle[R]:
+        """Have it run by a worker."""
+        client = self.task.source.client
+        return self.handle(client.enqueue(self.queue, Raw(self.payload), **self.options))
+
+    async def aenqueue(self) -> JobHandle[R]:
+        """Have it run by a worker."""
+        client = self.task.source.aclient
+        return self.handle(await client.enqueue(self.queue, Raw(self.payload), **self.options))
+
     def handle(self, answer: EnqueueResult) -> JobHandle[R]:
         """Make the handle of what the server answered."""
         return JobHandle(
@@ -84,15 +94,11 @@ class Producer(Generic[P, R]):
 
     def enqueue(self, *args: P.args, **kwargs: P.kwargs) -> JobHandle[R]:
         """Have it run by a worker."""
-        call = self.call(*args, **kwargs)
-        client = self._task.source.client
-        return call.handle(client.enqueue(call.queue, Raw(call.payload), **call.options))
+        return self.call(*args, **kwargs).enqueue()
 
     async def aenqueue(self, *args: P.args, **kwargs: P.kwargs) -> JobHandle[R]:
         """Have it run by a worker."""
-        call = self.call(*args, **kwargs)
-        client = self._task.source.aclient
-        return call.handle(await client.enqueue(call.queue, Raw(call.payload), **call.options))
+        return await self.call(*args, **kwargs).aenqueue()
 
     def enqueue_many(self, calls: Iterable[TaskCall[R]]) -> list[JobHandle[R]]:
         """Enqueue what `call` made; up to a thousand at a time all or nothing."""
