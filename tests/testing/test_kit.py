@@ -39,7 +39,7 @@ def test_enqueued_job_is_asserted_and_run(kit: Kit):
         return f"sent to {to}"
 
     kit.use(app)
-    handle = send.enqueue("ada@example.org")
+    handle = send.enqueue("ada@example.org", subject="hello")
     kit.assert_enqueued(send, to="ada@example.org")
     kit.assert_enqueued(send, {"subject": "hello"}, queue="mail", state="pending", count=1)
     kit.assert_enqueued(send, lambda payload: payload["to"].startswith("ada"))
