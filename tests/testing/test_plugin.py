@@ -41,7 +41,15 @@ def run_pytest(directory: Path, *arguments: str) -> subprocess.CompletedProcess[
     (directory / "shop.py").write_text(APP)
     (directory / "test_shop.py").write_text(TESTS)
     (directory / "pytest.ini").write_text("[pytest]\ncorvo_app = shop:app\npythonpath = .\n")
-    command = [sys.executable, "-m", "pytest", "-p", "corvo.testing.plugin", "-p", "no:cacheprovider"]
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-p",
+        "corvo.testing.plugin",
+        "-p",
+        "no:cacheprovider",
+    ]
     return subprocess.run(
         [*command, "-q", *arguments],
         cwd=directory,
@@ -76,7 +84,9 @@ def test_chaos_names_the_smallest_failing_seed_and_how_to_repeat_it(tmp_path: Pa
 
 def test_plugin_imports_nothing_of_the_server_before_a_test_asks():
     """A run of pytest without the fixture does not pay for the kit."""
-    script = "import corvo.testing.plugin, sys; print([m for m in sys.modules if 'corvo.engine' in m])"
+    script = (
+        "import corvo.testing.plugin, sys; print([m for m in sys.modules if 'corvo.engine' in m])"
+    )
     finished = subprocess.run(
         [sys.executable, "-c", script],
         env=environment(),

@@ -9,23 +9,23 @@ import asyncio
 from collections import Counter
 from collections.abc import Awaitable, Callable
 from concurrent.futures import Future
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from msgspec import Raw, Struct
 
 from corvo.testing.chaos import Chaos, Fault, Plan, cut_at_await
 from corvo.testing.house import House
+from corvo_sdk.aio import AsyncClient
+from corvo_sdk.app import Corvo
+from corvo_sdk.client import Client
 from corvo_sdk.context import Context, Stop
+from corvo_sdk.task import Task
 from corvo_sdk.types import FetchedJob, Heartbeat
 from corvo_sdk.worker.execution import Runners, execute
 from corvo_sdk.worker.http import HttpLink, Identity
 from corvo_sdk.worker.links import Delivery, Report
 from corvo_sdk.worker.threads import ThreadPool
 from corvo_sdk.worker.verdict import Completed, Lost, Verdict
-
-if TYPE_CHECKING:
-    from corvo_sdk import AsyncClient, Client, Corvo
-    from corvo_sdk.task import Task
 
 LEASE_MARGIN_MS = 1_000
 REPORTS_MAX = 20  # tries of one report whose answers chaos takes away
@@ -58,8 +58,8 @@ class Deliveries:
     def __init__(
         self,
         house: House,
-        client: "Client",
-        aclient: "AsyncClient",
+        client: Client,
+        aclient: AsyncClient,
         chaos: Chaos | None,
         *,
         uses_threads: bool,
@@ -79,7 +79,7 @@ class Deliveries:
         jobs = await self._link.fetch(queues, 1, 0.0)
         return jobs[0] if jobs else None
 
-    async def deliver(self, job: FetchedJob, app: "Corvo", state: Any) -> None:
+    async def deliver(self, job: FetchedJob, app: Corvo, state: Any) -> None:
         """Run the handler of a job and report, with whatever chaos has planned for it."""
         task = app.find(job.queue, job.tags)
         if task is None:
@@ -99,7 +99,7 @@ class Deliveries:
             await self._report_late(self._late.popitem()[1])
 
     async def _run(
-        self, job: FetchedJob, task: "Task[..., Any]", app: "Corvo", state: Any, plan: Plan
+        self, job: FetchedJob, task: Task[..., Any], app: Corvo, state: Any, plan: Plan
     ) -> None:
         context = Context(job, task, state=state, saver=_Saver(self._client))
         if task.options.at_most_once:
@@ -121,9 +121,7 @@ class Deliveries:
         else:
             await self._report(report)
 
-    def _bare(
-        self, task: "Task[..., Any]", app: "Corvo", context: Context, plan: Plan
-    ) -> "_BareTask":
+    def _bare(self, task: Task[..., Any], app: Corvo, context: Context, plan: Plan) -> "_BareTask":
         return _BareTask(task, app, context, plan, self.drained, uses_threads=self._uses_threads)
 
     async def _lose_lease(self, job: FetchedJob) -> None:
@@ -157,8 +155,8 @@ class _BareTask:
 
     def __init__(
         self,
-        task: "Task[..., Any]",
-        app: "Corvo",
+        task: Task[..., Any],
+        app: Corvo,
         context: Context,
         plan: Plan,
         drained: Drained,
@@ -210,7 +208,7 @@ class _BareTask:
 class _Saver:
     """Carries a checkpoint at once: there is no heart to wait for."""
 
-    def __init__(self, client: "Client") -> None:
+    def __init__(self, client: Client) -> None:
         self._client = client
 
     def save(self, context: Context) -> "Future[None]":
@@ -225,6 +223,8 @@ class _Saver:
                 context.stop_reason = Stop.LOST
             case "cancel":
                 context.stop_reason = context.stop_reason or Stop.CANCEL
+            case _:
+                pass
         done.set_result(None)
         return done
 

@@ -2,10 +2,10 @@
 
 import asyncio
 import threading
-from collections.abc import Callable, Coroutine, Iterator, Mapping
+from collections.abc import Callable, Coroutine, Generator, Mapping
 from contextlib import AsyncExitStack, contextmanager
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from typing import Any, Self, TypeVar
 
 import msgspec
 
@@ -15,14 +15,12 @@ from corvo.testing.house import House
 from corvo.testing.matching import Match, TaskOrName, Wanted
 from corvo.testing.transport import URL, AsyncHouseTransport, HouseTransport
 from corvo_sdk.aio import AsyncClient
+from corvo_sdk.app import Corvo
 from corvo_sdk.client import Client
 from corvo_sdk.duration import Duration, milliseconds
 from corvo_sdk.handle import JobHandle
 from corvo_sdk.protocol.call import Request
 from corvo_sdk.types import Job
-
-if TYPE_CHECKING:
-    from corvo_sdk import Corvo
 
 DELIVERIES_MAX = 10_000
 READ_MAX = 1_000  # jobs or events of one call
@@ -44,7 +42,7 @@ class Kit:
         self._is_inline = False
         self._is_draining = False
 
-    def use(self, app: "Corvo") -> None:
+    def use(self, app: Corvo) -> None:
         """Serve an app: its enqueues come here until the kit is closed, its tasks run here."""
         if app not in self._apps:
             app.bind(client=self.client, aclient=self.aclient)
@@ -127,7 +125,7 @@ class Kit:
         return _run(self.wait_for(job, state, advance=advance), "wait_for")
 
     @contextmanager
-    def inline(self) -> Iterator[None]:
+    def inline(self) -> Generator[None]:
         """Run jobs where they are enqueued: `enqueue` returns when all that follows has run."""
         before, self._is_inline = self._is_inline, True
         try:
@@ -218,8 +216,8 @@ class Kit:
         return deliveries.drained
 
     def _owner(
-        self, queue: str, tags: Mapping[str, str], states: list[tuple["Corvo", Any]]
-    ) -> tuple["Corvo", Any]:
+        self, queue: str, tags: Mapping[str, str], states: list[tuple[Corvo, Any]]
+    ) -> tuple[Corvo, Any]:
         for app, state in states:
             if app.find(queue, tags) is not None:
                 return app, state

@@ -1,7 +1,7 @@
 """Which job a test means: parts of its payload, and the words that say so in an error."""
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 
@@ -63,6 +63,7 @@ def _fits(payload: Any, match: Match | None) -> bool:
 
 
 def _has(value: Any, wanted: Any) -> bool:
-    if isinstance(wanted, dict) and isinstance(value, dict):
-        return all(name in value and _has(value[name], part) for name, part in wanted.items())
-    return value == wanted
+    if not isinstance(wanted, dict) or not isinstance(value, dict):
+        return bool(value == wanted)
+    parts, found = cast("dict[str, Any]", wanted), cast("dict[str, Any]", value)
+    return all(name in found and _has(found[name], part) for name, part in parts.items())

@@ -52,10 +52,10 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Run each test of the fixture once for every seed."""
-    first = metafunc.config.getoption("--corvo-chaos")
+    first: int | None = metafunc.config.option.corvo_chaos
     if first is None or SEED_FIXTURE not in metafunc.fixturenames:
         return
-    runs = metafunc.config.getoption("--corvo-chaos-runs")
+    runs: int = metafunc.config.option.corvo_chaos_runs
     seeds = range(first, first + max(1, runs))
     ids = [f"chaos={seed}" for seed in seeds]
     metafunc.parametrize(SEED_FIXTURE, seeds, ids=ids, indirect=True)

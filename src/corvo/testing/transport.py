@@ -4,7 +4,7 @@ Requests and answers are the bytes that would have gone over the wire, so whatev
 on its way through JSON is lost here too.
 """
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Generator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 
 from corvo.testing.house import House, HouseReply, Pipe
@@ -32,7 +32,7 @@ class HouseTransport:
         return _delivered(answer, is_lost=answer.status < 300 and self._after(request))
 
     @contextmanager
-    def stream(self, base_url: str, request: Request) -> Iterator[StreamReply]:  # noqa: ARG002
+    def stream(self, base_url: str, request: Request) -> Generator[StreamReply]:  # noqa: ARG002
         house = self._house
         opened = house.open(request.method, request.path, request.headers, request.body)
         pipe = house.run(opened)
@@ -63,7 +63,7 @@ class AsyncHouseTransport:
         return _delivered(answer, is_lost=answer.status < 300 and await self._after(request))
 
     @asynccontextmanager
-    async def stream(self, base_url: str, request: Request) -> AsyncIterator[AsyncStreamReply]:  # noqa: ARG002
+    async def stream(self, base_url: str, request: Request) -> AsyncGenerator[AsyncStreamReply]:  # noqa: ARG002
         house = self._house
         opened = house.open(request.method, request.path, request.headers, request.body)
         pipe = await house.arun(opened)
