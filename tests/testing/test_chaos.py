@@ -3,10 +3,10 @@
 import asyncio
 
 import pytest
-from corvo_sdk import Corvo
 
 from corvo.testing import Kit
 from corvo.testing.chaos import Chaos, Fault, cut_at_await
+from corvo_sdk import Corvo
 
 SEEDS = range(40)
 

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from corvo_sdk import Context, Corvo, Discard, Snooze
 
 from corvo.testing import Kit, KitError
+from corvo_sdk import Context, Corvo, Discard, Snooze
 
 
 @dataclass
