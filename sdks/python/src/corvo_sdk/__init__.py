@@ -19,10 +19,23 @@ from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     from corvo_sdk.aio import AsyncClient as AsyncClient
+    from corvo_sdk.app import Corvo as Corvo
     from corvo_sdk.client import Client as Client
+    from corvo_sdk.context import Context as Context
+    from corvo_sdk.context import current_context as current_context
+    from corvo_sdk.control import Control as Control
+    from corvo_sdk.control import Discard as Discard
+    from corvo_sdk.control import Hold as Hold
+    from corvo_sdk.control import Release as Release
+    from corvo_sdk.control import Retry as Retry
+    from corvo_sdk.control import Snooze as Snooze
     from corvo_sdk.errors import ConnectionFailedError as ConnectionFailedError
     from corvo_sdk.errors import CorvoError as CorvoError
     from corvo_sdk.errors import DeadlineExceededError as DeadlineExceededError
+    from corvo_sdk.handle import JobHandle as JobHandle
+    from corvo_sdk.options import Unique as Unique
+    from corvo_sdk.payload import PayloadError as PayloadError
+    from corvo_sdk.task import Task as Task
     from corvo_sdk.types import FetchedJob as FetchedJob
     from corvo_sdk.types import Job as Job
     from corvo_sdk.types import NewJob as NewJob
@@ -50,6 +63,7 @@ _HOMES: Final = {
     "Retry": "corvo_sdk.control",
     "Snooze": "corvo_sdk.control",
     "Task": "corvo_sdk.task",
+    "Unique": "corvo_sdk.options",
     "Worker": "corvo_sdk.worker.runtime",
     "current_context": "corvo_sdk.context",
 }

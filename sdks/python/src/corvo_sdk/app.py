@@ -14,6 +14,7 @@ import inspect
 import os
 import threading
 from collections.abc import (
+    AsyncGenerator,
     AsyncIterator,
     Awaitable,
     Callable,
@@ -233,13 +234,15 @@ class Corvo:
         if self._lifespan is not None:
             raise TypeError("an app has one lifespan; open several things inside of it")
         if inspect.isasyncgenfunction(function):
-            self._lifespan = asynccontextmanager(cast("Callable[[], AsyncIterator[Any]]", function))
+            self._lifespan = asynccontextmanager(
+                cast("Callable[[], AsyncGenerator[Any, None]]", function)
+            )
         else:
             self._lifespan = cast("Callable[[], AbstractAsyncContextManager[Any]]", function)
         return function
 
     @asynccontextmanager
-    async def running(self) -> AsyncIterator[Any]:
+    async def running(self) -> AsyncGenerator[Any, None]:
         """Enter the lifespan and give its state; for workers."""
         if self._lifespan is None:
             yield None

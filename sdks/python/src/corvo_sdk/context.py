@@ -241,9 +241,10 @@ class Context:
 
     def _is_on_loop(self) -> bool:
         try:
-            return asyncio.get_running_loop() is not None
+            asyncio.get_running_loop()
         except RuntimeError:
             return False
+        return True
 
     # --- for the worker ---------------------------------------------------------------------------
 

@@ -3,7 +3,7 @@
 import math
 import re
 from datetime import timedelta
-from typing import Final, TypeAlias
+from typing import Final, TypeAlias, cast
 
 # Seconds, a timedelta, or text such as "250ms", "5s", "1h30m", "7d".
 Duration: TypeAlias = int | float | timedelta | str
@@ -38,7 +38,7 @@ def render(duration_ms: int) -> int | str:
 
 def _parse(value: Duration, name: str) -> int:
     # Safety: the annotation is a promise of typed callers only; the rest is told here.
-    given: object = value
+    given = cast("object", value)
     if isinstance(given, timedelta):
         return given // timedelta(milliseconds=1)
     if isinstance(given, str):

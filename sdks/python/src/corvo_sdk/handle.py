@@ -80,7 +80,7 @@ class JobHandle(Generic[R_co]):
         """Cancel the job; a running one is asked to stop."""
         self._source.client.cancel(self.id)
 
-    async def await_(self, timeout: Duration | None = None) -> "Job":  # noqa: ASYNC109 - the server waits
+    async def await_(self, timeout: Duration | None = None) -> "Job":
         """Wait until the job is settled, as `wait` does."""
         deadline = Deadline(timeout)
         while True:
@@ -89,7 +89,7 @@ class JobHandle(Generic[R_co]):
                 return job
             deadline.check(self.id)
 
-    async def aresult(self, timeout: Duration | None = None) -> R_co:  # noqa: ASYNC109 - as above
+    async def aresult(self, timeout: Duration | None = None) -> R_co:
         """Wait for the result, as `result` does."""
         return self._result_of(await self.await_(timeout))
 

@@ -117,7 +117,7 @@ class PayloadCodec:
         shape = self.shape()
         try:
             found = shape.decoder.decode(payload)
-        except (msgspec.DecodeError, RecursionError) as error:
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             raise self._error(error, shape) from error
         kwargs = cast("dict[str, Any]", found) if shape.single is None else {shape.single: found}
         if shape.context is not None:
@@ -141,7 +141,7 @@ class PayloadCodec:
             return msgspec.json.decode(
                 result, type=self.shape().result, dec_hook=schema.decode_hook
             )
-        except msgspec.DecodeError as error:
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
             raise PayloadError(self._task, f"the result: {error}") from error
 
     def json_schema(self) -> schema.JsonSchema:

@@ -46,9 +46,9 @@ class Batches:
         times = {"now_ms": now_ms, "until_ms": until_ms}
         taken = self._runner.run(self._statements.take_over, times)
         if taken:
-            batch = self._read(str(taken[0][0]))
+            found = self._read(str(taken[0][0]))
             self._connection.commit()
-            return batch
+            return found
         key = uuid.uuid4().hex
         bound = {"key": key, "until_ms": until_ms, "most": rows_max}
         self._runner.run(self._statements.bind, bound)

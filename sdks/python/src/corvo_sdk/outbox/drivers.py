@@ -52,7 +52,7 @@ class _Session:
         self._target = target
         self._text = import_module("sqlalchemy").text
         bind = target.get_bind() if hasattr(target, "get_bind") else target
-        self.dialect = _dialect_named(str(bind.dialect.name))
+        self.dialect: Dialect = _dialect_named(str(bind.dialect.name))
 
     def run(self, statement: str, parameters: Mapping[str, Any]) -> Any:
         result = self._target.execute(self._text(statement), dict(parameters))

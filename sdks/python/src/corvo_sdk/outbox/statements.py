@@ -62,8 +62,7 @@ def ddl(dialect: Dialect, table: str = TABLE_DEFAULT) -> list[str]:
     error TEXT
 )""",
         f"CREATE INDEX IF NOT EXISTS {index}_waiting ON {table} (id) WHERE batch_key IS NULL",
-        f"CREATE INDEX IF NOT EXISTS {index}_bound ON {table} (batch_key)"
-        " WHERE batch_key IS NOT NULL",
+        f"CREATE INDEX IF NOT EXISTS {index}_bound ON {table} (batch_key)",
     ]
 
 
@@ -86,7 +85,8 @@ def statements(dialect: Dialect, table: str) -> Statements:
         insert=f"INSERT INTO {table} (body) VALUES (:body)",
         take_over=f"UPDATE {table} SET claimed_until_ms = :until_ms WHERE batch_key ="
         f" ({abandoned}) AND claimed_until_ms <= :now_ms RETURNING batch_key",
-        bind=f"UPDATE {table} SET batch_key = :key, claimed_until_ms = :until_ms WHERE id {among}",
+        bind=f"UPDATE {table} SET batch_key = :key, claimed_until_ms = :until_ms"
+        f" WHERE batch_key IS NULL AND id {among}",
         unbind=f"UPDATE {table} SET batch_key = NULL, claimed_until_ms = 0"
         " WHERE batch_key = :key AND id >= :first_id",
         read=f"SELECT id, body FROM {table} WHERE batch_key = :key ORDER BY id",

@@ -110,5 +110,3 @@ def _sync(runner: Runner) -> Runner:
     if runner.is_async:
         raise TypeError("this connection is async: use aadd and await it")
     return runner
-
-

@@ -1,9 +1,9 @@
 """The worker runtime: takes jobs from the server, runs handlers, reports what came of them.
 
 One event loop fetches, runs async handlers and reports; sync handlers run in threads, tasks with
-`process=True` in processes. Two threads beside the loop keep the worker honest when a handler blocks
-it: the heart renews leases over a connection of its own, the watch compares the lease of every job
-with the clock and names whoever holds the loop.
+`process=True` in processes. Two threads beside the loop keep the worker honest when a handler
+blocks it: the heart renews leases over a connection of its own, the watch compares the lease of
+every job with the clock and names whoever holds the loop.
 
     fetching ──jobs──▶ runtime ──▶ execution ──verdict──▶ reporting
        ▲                 │                                    │

@@ -10,7 +10,7 @@ from concurrent.futures import Future
 from importlib import import_module
 from multiprocessing.connection import Connection
 from queue import SimpleQueue
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 
@@ -18,7 +18,7 @@ from corvo_sdk.context import Context
 from corvo_sdk.errors import CorvoError
 from corvo_sdk.types import FetchedJob
 from corvo_sdk.worker.execution import Runnable, Runners, describe, execute
-from corvo_sdk.worker.processes import (
+from corvo_sdk.worker.pipe import (
     Done,
     FromChild,
     Saved,
@@ -144,4 +144,4 @@ def _find(work: Work) -> Runnable:
         found = getattr(found, part)
     if not hasattr(found, "encode_result"):
         raise LookupError(f"{work.module}.{work.attribute} is not a task")
-    return found
+    return cast("Runnable", found)

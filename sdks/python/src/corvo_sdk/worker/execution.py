@@ -2,10 +2,10 @@
 
 Used by the worker, by the processes of `process=True`, and by the testing kit.
 
-How a handler is stopped depends on where it runs. On the loop it gets `asyncio.CancelledError`. In a
-thread nobody can interrupt it: `ctx.cancelled` turns true, and after a time-out it is given a grace,
-then its attempt is reported as failed while the thread goes on and keeps its slot. In a process it
-is told in the same way and killed after the grace.
+How a handler is stopped depends on where it runs. On the loop it gets `asyncio.CancelledError`. In
+a thread nobody can interrupt it: `ctx.cancelled` turns true, and after a time-out it is given a
+grace, then its attempt is reported as failed while the thread goes on and keeps its slot. In a
+process it is told in the same way and killed after the grace.
 
 | what happened | verdict |
 |---|---|
@@ -115,6 +115,7 @@ class _Encoded:
 
 async def execute(task: Runnable, job: FetchedJob, context: Context, runners: Runners) -> Verdict:
     """Run the handler of a job and say what came of it; never raises for what a handler does."""
+    assert context.job is job
     loop = asyncio.get_running_loop()
     token = enter(context)
     timer: asyncio.TimerHandle | None = None
@@ -134,7 +135,7 @@ async def execute(task: Runnable, job: FetchedJob, context: Context, runners: Ru
         verdict = _of_cancellation(context)
     except BaseException as raised:  # noqa: BLE001 - a handler may raise anything; it ends its job
         error = raised.error if isinstance(raised, CarriedError) else raised
-        verdict = _of_exception(error, context, task)
+        verdict = _of_exception(error)
     finally:
         context.listen(None)
         if timer is not None:
@@ -236,7 +237,7 @@ def _of_stop(reason: Stop) -> Verdict:
             return Lost()
 
 
-def _of_exception(error: BaseException, context: Context, task: Runnable) -> Verdict:
+def _of_exception(error: BaseException) -> Verdict:
     match error:
         case Control():
             return _of_control(error)
@@ -249,8 +250,6 @@ def _of_exception(error: BaseException, context: Context, task: Runnable) -> Ver
         case PayloadError():
             return Failed(cut(f"PayloadError: {error}", ERROR_BYTES_MAX), retryable=False)
         case _:
-            if context.stop_reason is Stop.SHUTDOWN and isinstance(error, asyncio.CancelledError):
-                return Released()
             return Failed(
                 cut(describe(error), ERROR_BYTES_MAX), cut(_backtrace(error), BACKTRACE_BYTES_MAX)
             )

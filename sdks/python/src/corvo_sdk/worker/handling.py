@@ -5,6 +5,7 @@ job is one asyncio task, so that what a handler leaves in context variables ends
 """
 
 import asyncio
+import contextvars
 import logging
 import time
 from collections.abc import Coroutine
@@ -57,24 +58,30 @@ class Handling:
         self._running: dict[Context, Pool] = {}
         self._firsts: dict[Context, asyncio.Future[ReportResult]] = {}
         self._spawn = asyncio.get_running_loop().create_task
+        self._variables = contextvars.copy_context()
         self.pools: list[Pool] = []
         self.reporter: Reporter
-        self.state: Any = None
+        self._state: Any = None
         self.is_draining = False
         self.error: BaseException | None = None  # a bug of ours; the worker ends with it
         self.failed = asyncio.Event()
+
+    def begin(self, state: Any) -> None:
+        """Give every job this state, and the context variables that are set here and now."""
+        self._state = state
+        self._variables = contextvars.copy_context()
 
     @property
     def running_count(self) -> int:
         return len(self._running)
 
-    # --- in -----------------------------------------------------------------------------------------
+    # --- in ---------------------------------------------------------------------------------------
 
     def accept(self, pool: Pool, jobs: list[FetchedJob]) -> None:
         """Take fetched jobs: known to the heart from here on, started as slots are free."""
         self._figures.fetched_count += len(jobs)
         now_s = time.monotonic()
-        find, heart, flights, state = self._catalog.find, self._heart, self._flights, self.state
+        find, heart, flights, state = self._catalog.find, self._heart, self._flights, self._state
         lease_s = jobs[0].lease_duration
         for job in jobs:
             task = find(job.queue, job.tags)
@@ -103,7 +110,9 @@ class Handling:
                 self._start(self._run(pool, context, task))
 
     def _start(self, work: Coroutine[Any, Any, None]) -> None:
-        job = self._spawn(work)
+        # Safety: jobs are often started from the task of the one before; what its handler left in
+        # context variables must not be seen by this one.
+        job = self._spawn(work, context=self._variables.copy())
         self._jobs.add(job)
         job.add_done_callback(self._ended)
 
@@ -113,7 +122,7 @@ class Handling:
             self.error = error
             self.failed.set()
 
-    # --- through ------------------------------------------------------------------------------------
+    # --- through ----------------------------------------------------------------------------------
 
     async def _run(self, pool: Pool, context: Context, task: Runnable) -> None:
         if task.options.at_most_once:
@@ -167,7 +176,7 @@ class Handling:
             _log.warning("job %s of queue %s is snoozed: %s", job.job_id, job.queue, what)
         self.reporter.put(context, Snoozed(self._unknown_delay_ms))
 
-    # --- out ----------------------------------------------------------------------------------------
+    # --- out --------------------------------------------------------------------------------------
 
     def settled(self, context: Context, _: Report, result: ReportResult) -> None:
         """A report was answered, or there was nothing to report."""

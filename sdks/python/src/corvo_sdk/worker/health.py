@@ -1,7 +1,7 @@
 """The health port: `/healthz` and `/metrics`, answered by threads of their own.
 
-It must answer exactly when the loop does not, so it uses neither the loop nor the link. Everything it
-reads are single attributes. Requests are read in at most two seconds, and at most eight at once.
+It must answer exactly when the loop does not, so it uses neither the loop nor the link. Everything
+it reads are single attributes. Requests are read in at most two seconds, and at most eight at once.
 """
 
 import json
@@ -142,10 +142,10 @@ class _Server(ThreadingHTTPServer):
 
 class _Handler(BaseHTTPRequestHandler):
     timeout = REQUEST_S_MAX
-    server: _Server
 
-    def do_GET(self) -> None:  # noqa: N802 - the name is the library's
+    def do_GET(self) -> None:
         path = self.path.partition("?")[0]
+        assert isinstance(self.server, _Server)
         health = self.server.health
         if path == "/healthz":
             status, body = health.healthz()

@@ -1,11 +1,11 @@
 """The heart: a thread with a connection of its own that renews the leases of all jobs in hand.
 
-A handler that blocks the event loop must not cost it its lease, so nothing here needs the loop. One
-call renews everything that is due, and carries progress, checkpoints and usage with it. A checkpoint
-does not wait for its turn: the heart beats at once, for all who asked meanwhile.
+A handler that blocks the event loop must not cost it its lease, so nothing here needs the loop.
+One call renews everything that is due, and carries progress, checkpoints and usage with it. A
+checkpoint does not wait for its turn: the heart beats at once, for all who asked meanwhile.
 
-Documents never endanger leases: when the server refuses a call because of one of them, the leases are
-renewed without documents, then each document is sent alone, and only the wrong one fails.
+Documents never endanger leases: when the server refuses a call because of one of them, the leases
+are renewed without documents, then each document is sent alone, and only the wrong one fails.
 """
 
 import logging
@@ -116,7 +116,7 @@ class Heart:
         self._wake.set()
         if self._thread is not None and self._thread is not threading.current_thread():
             self._thread.join(1.0)
-        self._answer(self._take_savers(), lambda _: ConnectionFailedError("the worker has ended"))
+        self._answer(self._take_savers(), lambda _: _ended())
 
     def adapt(self, lease_s: float) -> None:
         """Beat often enough for a lease: at least three times in it, and every 15 seconds."""
@@ -130,7 +130,7 @@ class Heart:
         saved: Future[None] = Future()
         with self._lock:
             if self._is_stopped:
-                saved.set_exception(ConnectionFailedError("the worker has ended"))
+                saved.set_exception(_ended())
                 return saved
             self._savers.append((context, saved))
         self._wake.set()
@@ -250,6 +250,10 @@ class Heart:
                 saved.set_result(None)
             else:
                 saved.set_exception(error)
+
+
+def _ended() -> CorvoError:
+    return ConnectionFailedError("the worker has ended", was_sent=False)
 
 
 def _lost(_: Context | None = None) -> CorvoError:

@@ -1,10 +1,10 @@
 """The way to the server: take jobs, report on them. A port, because there are two ways.
 
-`HttpLink` asks with long polls and answers in batches; `StreamLink` (`stream.py`) is pushed jobs over
-one WebSocket. Both give the same guarantees:
+`HttpLink` asks with long polls and answers in batches; `StreamLink` (`stream.py`) is pushed jobs
+over one WebSocket. Both give the same guarantees:
 
-- `fetch` gives jobs or an empty list when there are none; it raises `CorvoError` when the server can
-  not be reached, and the caller waits before it asks again.
+- `fetch` gives jobs or an empty list when there are none; it raises `CorvoError` when the server
+  can not be reached, and the caller waits before it asks again.
 - `report` never raises for what the network or the server does: every report has a result. One that
   is `UNDELIVERED` may be sent again as it is; the token makes the second one harmless.
 """

@@ -3,7 +3,7 @@
 A process is started fresh (never forked: threads and connections of the worker do not belong there)
 and imports the module of the task. It speaks with the worker over one pipe:
 
-    worker ──▶ Work, Stop, Saved          process ──▶ Say (progress, ...), Done
+    worker ──▶ Work, StopWork, Saved          process ──▶ Say (progress, ...), Done
 
 A process that dies fails the attempt it worked on and nothing else. One that is asked to stop and
 does not within the grace is killed; the worker never waits for it longer.
@@ -12,18 +12,18 @@ does not within the grace is killed; the worker never waits for it longer.
 import multiprocessing
 import os
 import threading
-from collections.abc import Callable
 from concurrent.futures import Future
 from contextlib import suppress
 from multiprocessing.connection import Connection
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import msgspec
-from msgspec import Struct
 
 from corvo_sdk.context import Context, Stop
 from corvo_sdk.types import FetchedJob
+from corvo_sdk.worker.child import serve
 from corvo_sdk.worker.execution import Runnable
+from corvo_sdk.worker.pipe import Done, Saved, Say, StopWork, Work, decode_from_child, encode
 from corvo_sdk.worker.threads import Errand, ThreadPool
 from corvo_sdk.worker.verdict import Failed, Lost, Verdict
 
@@ -33,49 +33,8 @@ _POLL_S: Final = 0.1
 _spawning = multiprocessing.get_context("spawn")
 
 
-class Work(Struct, frozen=True, tag=True):
-    """Run this job of the task with this name."""
-
-    module: str
-    attribute: str
-    job: bytes  # JSON, as it was fetched
-
-
-class StopWork(Struct, frozen=True, tag=True):
-    """Ask the handler to stop."""
-
-    reason: Stop
-
-
-class Saved(Struct, frozen=True, tag=True):
-    """The checkpoint arrived, or why not."""
-
-    error: str | None = None
-
-
-class Say(Struct, frozen=True, tag=True):
-    """What the handler says: one of checkpoint, progress, usage."""
-
-    kind: str
-    document: bytes
-
-
-class Done(Struct, frozen=True, tag=True):
-    """The job ended."""
-
-    verdict: Verdict
-
-
 class ProcessTaskError(ValueError):
     """A task can not run in another process."""
-
-
-ToChild = Work | StopWork | Saved
-FromChild = Say | Done
-
-encode: Callable[[ToChild | FromChild], bytes] = msgspec.msgpack.Encoder().encode
-decode_to_child: Callable[[bytes], ToChild] = msgspec.msgpack.Decoder(ToChild).decode
-_decode_from_child: Callable[[bytes], FromChild] = msgspec.msgpack.Decoder(FromChild).decode
 
 
 def check_reachable(task: Runnable) -> None:
@@ -93,10 +52,8 @@ class _Child:
 
     def __init__(self) -> None:
         ours, theirs = _spawning.Pipe()
-        # Imported by name in the child; the module must not be loaded before it is needed.
-        from corvo_sdk.worker.child import serve  # noqa: PLC0415
-
-        self.pipe: Connection = ours
+        # Safety: the type of a pipe differs by platform; what is used of it does not.
+        self.pipe = cast("Connection[bytes, bytes]", ours)
         self.process = _spawning.Process(
             target=serve, args=(theirs,), name="corvo-process", daemon=True
         )
@@ -182,7 +139,7 @@ class ProcessPool:
         is_told = False
         while True:
             if child.pipe.poll(_POLL_S):
-                message = _decode_from_child(child.pipe.recv_bytes())
+                message = decode_from_child(child.pipe.recv_bytes())
                 if isinstance(message, Done):
                     return message.verdict
                 self._hear(child, context, message)

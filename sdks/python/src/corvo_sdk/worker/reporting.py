@@ -1,11 +1,11 @@
-"""Reports on their way to the server: gathered while one call is under way, sent again until answered.
+"""Reports on their way to the server: gathered while a call is under way, repeated until answered.
 
 There is no timer. A report leaves as soon as no call is under way; whatever came meanwhile leaves
 together. At low rates that is one report at once, at high rates hundreds in one call.
 
-A finished job stays with the heart until its report is answered, so that its lease lives through a
-restart of the server. A report is given up only when the server says that the job is not ours, or
-when it could not be delivered for `GIVE_UP_S` after the lease ran out: by then somebody else has it.
+A finished job stays with the heart until its report is answered, so that its lease lives through
+a restart of the server. A report is given up only when the server says that the job is not ours, or
+when it could not be delivered for `GIVE_UP_S` after the lease ran out: somebody else has it then.
 """
 
 import asyncio

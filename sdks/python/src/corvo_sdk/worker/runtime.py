@@ -3,9 +3,9 @@
     serving ──stop()──▶ draining ──all done, or shutdown_timeout──▶ stopping ──grace──▶ ended
                            └────────────── stop() again ──────────────▲
 
-Draining: nothing new is fetched, jobs that wait for a slot go back at once, handlers go on and their
-leases are renewed. Stopping: handlers are asked to stop, and whatever they say or do not say, their
-jobs go back to the queue with their last checkpoint and no attempt burnt.
+Draining: nothing new is fetched, jobs that wait for a slot go back at once, handlers go on and
+their leases are renewed. Stopping: handlers are asked to stop, and whatever they say or do not say,
+their jobs go back to the queue with their last checkpoint and no attempt burnt.
 """
 
 import asyncio
@@ -14,7 +14,7 @@ import os
 import signal
 import socket
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any
 
@@ -35,7 +35,7 @@ from corvo_sdk.worker.http import HttpLink, Identity
 from corvo_sdk.worker.links import Link, Signals
 from corvo_sdk.worker.processes import ProcessPool
 from corvo_sdk.worker.reporting import Reporter
-from corvo_sdk.worker.settings import LinkKind, Settings
+from corvo_sdk.worker.settings import LinkKind, Settings, WorkerSettingsError
 from corvo_sdk.worker.statistics import Figures
 from corvo_sdk.worker.threads import ThreadPool
 from corvo_sdk.worker.watch import Watch
@@ -51,8 +51,8 @@ class Worker:
     """Runs the tasks of an app.
 
     `queues` maps a queue to slots of its own; with 0 it shares `concurrency` slots with others.
-    Without it all queues of the app are taken. A queue that no task is declared on is never fetched,
-    unless `undeclared` says that its jobs name their tasks.
+    Without it all queues of the app are taken. A queue that no task is declared on is never
+    fetched, unless `undeclared` says that its jobs name their tasks.
     """
 
     def __init__(
@@ -68,6 +68,7 @@ class Worker:
         thread_grace_s: float = 5.0,
         health_port: int | None = None,
         health_host: str = "127.0.0.1",
+        health_required: bool = True,
         worker_id: str | None = None,
         version: str = "",
         processes: int = 0,
@@ -95,6 +96,7 @@ class Worker:
                 version=version,
                 health_port=health_port,
                 health_host=health_host,
+                health_required=health_required,
             )
         )
         self._given_link = None if isinstance(link, str) else link
@@ -109,7 +111,7 @@ class Worker:
         self._hurry_asked = asyncio.Event()
         self._has_last_resort = False
 
-    # --- from outside -------------------------------------------------------------------------------
+    # --- from outside -----------------------------------------------------------------------------
 
     def run(self) -> None:
         """Work until SIGTERM or SIGINT; blocks. A second signal releases every job at once."""
@@ -136,7 +138,7 @@ class Worker:
             self._hurry_asked.set()
 
     @contextmanager
-    def _signals(self) -> Iterator[None]:
+    def _signals(self) -> Generator[None]:
         # Safety: plain handlers and not those of the loop, which a blocked loop would never call.
         numbers = (signal.SIGTERM, signal.SIGINT)
         before = {number: signal.getsignal(number) for number in numbers}
@@ -160,7 +162,7 @@ class Worker:
             self._on_stop(self._stops_count)
         try:
             async with self.app.running() as state:
-                parts.handling.state = state
+                parts.handling.begin(state)
                 await self._sync_schedules()
                 await self._work(parts)
         finally:
@@ -181,7 +183,7 @@ class Worker:
         else:
             _log.info("schedules: %s", changes)
 
-    # --- work and end -------------------------------------------------------------------------------
+    # --- work and end -----------------------------------------------------------------------------
 
     async def _work(self, parts: "_Parts") -> None:
         for name in self._left_out:
@@ -216,8 +218,9 @@ class Worker:
         handling.is_draining = True
         for fetcher in parts.fetchers:
             fetcher.finish()
-        # Safety: an answer that is on its way has claimed jobs; cut off, each would burn an attempt.
-        await asyncio.wait(fetching, timeout=LAST_FETCH_S)
+        # Safety: an answer on its way has claimed jobs; cut off, each would burn an attempt.
+        hurry = self._hurry_asked.is_set()
+        await asyncio.wait(fetching, timeout=LAST_FETCH_S / 5 if hurry else LAST_FETCH_S)
         await _cancel(fetching)
         handling.give_back()
         if not await self._wait_done(handling):
@@ -289,11 +292,22 @@ class _Parts:
         self.link: Link | None = None
         self.reporter: Reporter
         self._worker = worker
+        if settings.health_port is not None:
+            self._open_health(settings.health_host, settings.health_port)
         self.heart.start()
         self.watch.start()
-        if settings.health_port is not None:
-            worker.health = Health(worker, self.heart, self.watch)
-            worker.health.start(settings.health_host, settings.health_port)
+
+    def _open_health(self, host: str, port: int) -> None:
+        health = Health(self._worker, self.heart, self.watch)
+        try:
+            health.start(host, port)
+        except OSError as error:
+            complaint = f"the health port {host}:{port} can not be opened: {error}"
+            if self._worker.settings.health_required:
+                raise WorkerSettingsError(complaint) from error
+            _log.warning("%s; going on without", complaint)
+        else:
+            self._worker.health = health
 
     async def open(self, given: Link | None) -> None:
         """Connect to the server and make the pools."""

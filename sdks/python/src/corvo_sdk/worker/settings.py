@@ -39,6 +39,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     version: str = ""
     health_port: int | None = None
     health_host: str = "127.0.0.1"
+    health_required: bool = True  # else a worker whose port is taken goes on without
 
     @property
     def slots(self) -> int:

@@ -1,9 +1,9 @@
-"""The watch: a thread that looks at the clock, so that nobody depends on a loop that may be blocked.
+"""The watch: a thread that looks at the clock, so that nobody depends on a loop that is blocked.
 
-It does three things. It compares every lease with the clock: when no heartbeat came through before a
-lease ran out, the handler is stopped, since somebody else may have the job by now. It measures how
-late the loop is, and names the task that holds it. And when the worker must end and the loop does
-not answer, it calls `last_resort`.
+It does three things. It compares every lease with the clock: when no heartbeat came through before
+a lease ran out, the handler is stopped, since somebody else may have the job by now. It measures
+how late the loop is, and names the task that holds it. And when the worker must end and the loop
+does not answer, it calls `last_resort`.
 """
 
 import asyncio
@@ -19,6 +19,9 @@ from corvo_sdk.worker.flights import Flights
 
 TICK_S = 0.1
 LAG_WARNING_S = 1.0
+
+# The one way to see what another thread does; documented, in spite of its name.
+_frames: Callable[[], dict[int, FrameType]] = getattr(sys, "_current_frames")  # noqa: B009
 
 _log = logging.getLogger("corvo.worker")
 
@@ -108,7 +111,7 @@ class Watch:
         self.blocked_by = None
 
     def _describe(self) -> str:
-        frame: FrameType | None = sys._current_frames().get(self._loop_thread_id)  # noqa: SLF001
+        frame: FrameType | None = _frames().get(self._loop_thread_id)
         if frame is None:
             return "an unknown call"
         innermost = f"{frame.f_code.co_filename}:{frame.f_lineno} in {frame.f_code.co_name}"

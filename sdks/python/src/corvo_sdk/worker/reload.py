@@ -1,0 +1,111 @@
+"""`--reload`: run the worker as a child, and start it anew when a source file changes.
+
+Files are found by looking, five times a second: it needs no library, and works on every disk that
+containers mount. The old child gets two signals, the second of which makes it release its jobs at
+once, so that the new code gets them with no attempt burnt.
+"""
+
+import logging
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from types import FrameType
+from typing import Final
+
+POLL_S: Final = 0.2
+END_S_MAX: Final = 10.0
+FILES_MAX: Final = 20_000
+_SKIPPED: Final = frozenset({"__pycache__", "node_modules", "site-packages", "build", "dist"})
+
+_log = logging.getLogger("corvo.worker")
+
+Snapshot = dict[str, tuple[int, int]]
+
+
+def snapshot(folders: Sequence[Path]) -> Snapshot:
+    """What the source files of some folders look like now; the first `FILES_MAX` of them."""
+    found: Snapshot = {}
+    for folder in folders:
+        for path in _sources(str(folder)):
+            try:
+                status = os.stat(path)  # noqa: PTH116 - thousands of files, several times a second
+            except FileNotFoundError:
+                continue
+            found[path] = (status.st_mtime_ns, status.st_size)
+            if len(found) >= FILES_MAX:
+                return found
+    return found
+
+
+def _sources(folder: str) -> Iterator[str]:
+    for place, folders, files in os.walk(folder):
+        folders[:] = [name for name in folders if name not in _SKIPPED and name[0] not in "._"]
+        for name in files:
+            if name.endswith(".py"):
+                yield f"{place}/{name}"
+
+
+class Reloader:
+    """Keeps one child running."""
+
+    def __init__(self, arguments: Sequence[str], folders: Sequence[Path]) -> None:
+        self._command = [sys.executable, "-m", "corvo_sdk.worker", *arguments]
+        self._folders = list(folders)
+        self._child: subprocess.Popen[bytes] | None = None
+        self._wake = threading.Event()
+        self._signals: list[int] = []
+        self._is_ending = False
+
+    def run(self) -> int:
+        """Run until a signal, or until the child ends by itself without an error."""
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, self._on_signal)
+        seen = snapshot(self._folders)
+        _log.info("watching %d files", len(seen))
+        self._start()
+        while True:
+            self._wake.wait(POLL_S)
+            self._wake.clear()
+            while self._signals:
+                self._tell(self._signals.pop(0))
+            assert self._child is not None
+            code = self._child.poll()
+            # A child that failed is not the end: the next change may repair it.
+            if code is not None and (code == 0 or self._is_ending):
+                return code
+            now = snapshot(self._folders)
+            if now != seen and not self._is_ending:
+                changed = sorted(dict(now.items() ^ seen.items()))
+                seen = now
+                _log.info("%s changed: starting anew", ", ".join(changed[:3]))
+                self._end()
+                self._start()
+
+    def _on_signal(self, number: int, _: FrameType | None) -> None:
+        self._is_ending = True
+        self._signals.append(number)
+        self._wake.set()
+
+    def _start(self) -> None:
+        # A group of its own: an interrupt of the terminal reaches the child through us, once.
+        self._child = subprocess.Popen(self._command, process_group=0)  # noqa: S603 - ourselves
+
+    def _tell(self, number: int) -> None:
+        assert self._child is not None
+        if self._child.poll() is None:
+            self._child.send_signal(number)
+
+    def _end(self) -> None:
+        assert self._child is not None
+        self._tell(signal.SIGTERM)
+        self._tell(signal.SIGTERM)
+        try:
+            self._child.wait(END_S_MAX)
+        except subprocess.TimeoutExpired:
+            _log.warning("the worker did not end; it is killed")
+            self._child.kill()
+            self._child.wait()
