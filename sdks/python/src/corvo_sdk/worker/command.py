@@ -56,6 +56,7 @@ def _worker(options: argparse.Namespace) -> Worker:
         link=options.link,
         lease=options.lease,
         shutdown_timeout_s=options.shutdown_timeout,
+        stop_grace_s=options.stop_grace,
         health_port=HEALTH_PORT_DEFAULT
         if options.health_port == "default"
         else options.health_port,
@@ -96,6 +97,13 @@ def _parser(environment: Mapping[str, str]) -> argparse.ArgumentParser:
         default=30.0,
         metavar="SECONDS",
         help="how long handlers may go on after SIGTERM; then their jobs are released",
+    )
+    add(
+        "--stop-grace",
+        type=_seconds,
+        default=5.0,
+        metavar="SECONDS",
+        help="how long handlers may take to stop once they are asked to",
     )
     add(
         "--health-port",
