@@ -13,8 +13,8 @@ asks for the fixture.
 """
 
 import re
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from collections.abc import Generator, Iterator
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -73,21 +73,14 @@ def corvo(
     corvo_chaos_seed: int | None,
 ) -> "Iterator[Kit]":
     """A Corvo of the test's own: real rules, memory for a disk, time that waits."""
-    from corvo.testing.kit import Kit  # noqa: PLC0415 - see the module's docstring
+    from corvo.testing.kit import Kit  # noqa: PLC0415 - same
+    from corvo_sdk.worker.discovery import load  # noqa: PLC0415 - see the module's docstring
 
     with Kit(chaos_seed=corvo_chaos_seed) as kit:
         named = str(request.config.getini("corvo_app"))
         if named:
-            kit.use(_load(named))
+            kit.use(load(named))
         yield kit
-        if kit.chaos is not None:
-            request.node.add_report_section("call", "corvo chaos", kit.chaos.render())
-
-
-def _load(named: str) -> "object":
-    from corvo_sdk.worker.discovery import load  # noqa: PLC0415
-
-    return load(named)
 
 
 class Summary:
@@ -95,6 +88,17 @@ class Summary:
 
     def __init__(self) -> None:
         self._smallest: dict[str, int] = {}
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_makereport(
+        self, item: pytest.Item
+    ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+        report = yield
+        arguments: dict[str, Any] = getattr(item, "funcargs", {})
+        kit: Kit | None = arguments.get("corvo")
+        if report.when == "call" and kit is not None and kit.chaos is not None:
+            report.sections.append(("corvo chaos", kit.chaos.render()))
+        return report
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         found = _SEED_IN_ID.search(report.nodeid)

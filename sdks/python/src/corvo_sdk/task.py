@@ -60,7 +60,11 @@ class TaskCall(Struct, Generic[R], frozen=True):
 
         A delay counts from now, so it becomes an instant by the clock of this machine.
         """
-        members = {"queue": self.queue, "payload": Raw(self.payload), **self.options}
+        members: dict[str, Any] = {
+            "queue": self.queue,
+            "payload": Raw(self.payload),
+            **self.options,
+        }
         delay = members.pop("delay", None)
         if delay is not None:
             later = datetime.now(UTC) + timedelta(milliseconds=milliseconds(delay, "delay"))
