@@ -11,7 +11,7 @@ WORKERS ?= 2
 TESTS ?= tests
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test check fix bench scenarios soak openapi proto sdk clean
+.PHONY: help setup run test check fix bench scenarios soak openapi proto sdk peers clean
 
 help: ## list the targets
 	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)$$/  make \1|\2/' | column -t -s '|' 2>/dev/null \
@@ -54,6 +54,10 @@ fix: setup ## format and repair what can be repaired
 
 bench: setup ## measure, with the machine's description; prints ratios within one run
 	$(BIN)/python -m bench $(ARGS)
+
+peers: ## install the systems `make bench ARGS=peers` compares with, into .venv-peers
+	$(PYTHON) -m venv .venv-peers
+	.venv-peers/bin/python -m pip --disable-pip-version-check --quiet install --only-binary :all: -r bench/peers/requirements.txt
 
 scenarios: setup ## replay the text conversations (ARGS=--rewrite to accept what is said now)
 	$(BIN)/python -m pytest tests/scenarios $(ARGS)

@@ -13,6 +13,10 @@ class RunFailedError(Exception):
     """A run was not right, so its figure means nothing."""
 
 
+class SkippedError(Exception):
+    """This machine lacks what a figure needs; the sentence says what."""
+
+
 class Scale(msgspec.Struct, frozen=True):
     """How large the runs are. The quick scale only proves that every figure works."""
 

@@ -16,6 +16,7 @@ sys.path[:0] = [
 from bench import (  # noqa: E402 - see the line above
     engine_figures,
     http_figures,
+    peer_figures,
     restart_figures,
     scale_figures,
     search_figures,
@@ -24,7 +25,15 @@ from bench import (  # noqa: E402 - see the line above
     wait_figures,
     worker_figures,
 )
-from bench.harness import FULL, QUICK, Figure, RunFailedError, Scale, describe_machine  # noqa: E402
+from bench.harness import (  # noqa: E402
+    FULL,
+    QUICK,
+    Figure,
+    RunFailedError,
+    Scale,
+    SkippedError,
+    describe_machine,
+)
 from bench.wrk import WRK  # noqa: E402
 
 FIGURES: dict[str, Callable[[Scale], list[Figure]]] = {
@@ -45,6 +54,7 @@ FIGURES: dict[str, Callable[[Scale], list[Figure]]] = {
     "rebuild": view_figures.rebuild,
     "events": view_figures.events,
     "worker": worker_figures.worker,
+    "peers": peer_figures.peers,
 }
 RESULTS = Path(__file__).resolve().parent / "results"
 
@@ -79,6 +89,9 @@ def _run(name: str, scale: Scale, printer: "Printer") -> bool:
     started = time.perf_counter()
     try:
         figures = FIGURES[name](scale)
+    except SkippedError as error:
+        printer.say("", f"{name}  skipped: {error}")
+        return True
     except RunFailedError as error:
         printer.say("", f"{name}  FAILED: {error}")
         return False

@@ -91,7 +91,7 @@ def build(  # noqa: PLR0913 - the composition of the API, named at the call
         for pattern in (f"{_PREFIX}/ack/{{id}}", f"{_PREFIX}/fail/{{id}}"):
             handler = tracing.noting(hot[pattern].handler, note_report)
             hot[pattern] = Route(handler, hot[pattern].body_bytes_max)
-    context = Context(engine.new_id, payload_bytes_max)
+    context = Context(engine.new_id, payload_bytes_max, lambda: engine.now_ms)
     # Safety: an operation whose runner nobody runs is taken no further than its first step.
     bulk_routes = BulkRoutes(engine, bulk if bulk is not None else BulkRunner(engine), undo_ms)
     streams = Streams(engine, context, bounds)

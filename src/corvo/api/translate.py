@@ -64,7 +64,8 @@ class Context(Struct, frozen=True):
     """What translation needs beside the request."""
 
     new_id: Callable[[], bytes]
-    payload_bytes_max: int = limits.PAYLOAD_BYTES_MAX
+    payload_bytes_max: int
+    now_ms: Callable[[], int]  # what a delay counts from
 
 
 def enqueue(
@@ -207,7 +208,7 @@ def spec_of(
         retry,
         check_tags(tags) if tags is not None else None,
         _unique_of(job),
-        0 if job.scheduled_at is None else parse_instant(job.scheduled_at, "scheduled_at"),
+        0 if job.scheduled_at is None and job.delay is None else _due_ms(job, context),
         0 if job.expire_after is None else _expiry_ms(job.expire_after),
         "" if job.group is None else check_name(job.group, "group"),
         "" if job.limit_key is None else _limit_key(job.limit_key),
@@ -224,6 +225,17 @@ def spec_of(
         None if not hold else _hold_of(hold),
         None if trace is wire.ABSENT else maybe_document(trace, "trace", limits.TRACE_BYTES_MAX),
     )
+
+
+def _due_ms(job: wire.JobFields, context: Context) -> int:
+    """When the job may start: an instant, or a delay by the clock of the server."""
+    if job.delay is None:
+        assert job.scheduled_at is not None
+        return parse_instant(job.scheduled_at, "scheduled_at")
+    if job.scheduled_at is not None:
+        message = "scheduled_at and delay both say when; give one of them"
+        raise RequestError(message, field="delay")
+    return context.now_ms() + parse_duration(job.delay, "delay")
 
 
 def retry_of(fields: wire.JobFields | wire.StepFields, inherited: RetryPolicy) -> RetryPolicy:

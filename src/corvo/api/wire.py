@@ -106,6 +106,7 @@ class JobFields(Struct, kw_only=True, gc=False):
     retry_max_delay: Duration | None = None
     retry_jitter: Jitter | None = None
     scheduled_at: Instant | None = None
+    delay: Duration | None = None
     expire_after: Duration | None = None
     tags: dict[str, str] | None = None
     group: str | None = None

@@ -449,6 +449,10 @@ class Engine:
         """The earliest instant at which a sweep will have work; 0 when none is known."""
         return self._machine.next_due_ms(self._clock.now_ms())
 
+    def next_schedule_ms(self) -> int:
+        """The earliest instant at which a schedule may fire; 0 when none is known."""
+        return self._machine.next_schedule_ms(self.now_ms)
+
     def due_schedules(self, limit: int) -> list[ScheduleView]:
         """Schedules whose next slot is to be fired now; none while no new job may come in."""
         if self._admission.phase != OPEN or self._admission.is_disk_full:

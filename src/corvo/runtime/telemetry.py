@@ -50,6 +50,13 @@ def configure(*, form: Form = "text", level: Level = "info", stream: TextIO | No
     )
 
 
+def silence_unless_configured() -> None:
+    """Write nothing, unless the program we run in has said how: it is not ours to speak in."""
+    if not structlog.is_configured():
+        quiet = structlog.make_filtering_bound_logger(logging.CRITICAL)
+        structlog.configure(wrapper_class=quiet, cache_logger_on_first_use=False)
+
+
 def logger(component: str) -> structlog.typing.FilteringBoundLogger:
     """A writer of telemetry that names the component on each line."""
     bound: structlog.typing.FilteringBoundLogger = structlog.get_logger(component=component)

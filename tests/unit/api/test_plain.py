@@ -20,7 +20,7 @@ JSON = st.recursive(
 
 def context(payload_bytes_max: int = 4096) -> translate.Context:
     """Give out one identifier for ever, so that commands can be compared."""
-    return translate.Context(lambda: bytes(16), payload_bytes_max)
+    return translate.Context(lambda: bytes(16), payload_bytes_max, lambda: 0)
 
 
 def ordinary(body: bytes) -> EnqueueJob:

@@ -28,11 +28,14 @@ from corvo.model.retry import BACKOFF_LINEAR, BACKOFF_NAMES, DEFAULT_RETRY, Retr
 
 ENQUEUE = Reader(wire.EnqueueRequest)
 BATCH = Reader(wire.EnqueueBatchRequest)
+NOW_MS = 1_700_000_000_000
 
 
 def context():
     numbers = count(1)
-    return translate.Context(lambda: next(numbers).to_bytes(16, "big"))
+    return translate.Context(
+        lambda: next(numbers).to_bytes(16, "big"), limits.PAYLOAD_BYTES_MAX, lambda: NOW_MS
+    )
 
 
 def identifier(number: int):
@@ -129,6 +132,9 @@ def test_every_field_of_a_job_lands_in_its_specification():
         ({"retry_base_delay": "-5s"}, "retry_base_delay"),
         ({"retry_max_delay": "soon"}, "retry_max_delay"),
         ({"scheduled_at": "tomorrow"}, "scheduled_at"),
+        ({"delay": "soon"}, "delay"),
+        ({"delay": -1}, "delay"),
+        ({"delay": "5m", "scheduled_at": "2026-02-11T10:00:00Z"}, "delay"),
         ({"expire_after": 0}, "expire_after"),
         ({"parent_id": "job_1"}, "parent_id"),
         ({"depends_on": ["#0"]}, "depends_on[0]"),
@@ -389,3 +395,10 @@ def test_both_spellings_of_a_throttle_mean_the_same():
     """Period and window_ms set the same bucket."""
     by_period = rate_of(wire.RateFields(rate=10, period="1m"))
     assert by_period == rate_of(wire.RateFields(rate=10, window_ms=60_000))
+
+
+def test_delay_counts_from_the_clock_of_the_server():
+    """A job with a delay starts that much after the time the server has, whatever the client's."""
+    body = b'{"queue":"q","delay":"1h30m"}'
+    command = translate.enqueue(ENQUEUE.read(body, b""), 0, context(), None)
+    assert command.spec.scheduled_ms == NOW_MS + 90 * 60_000

@@ -177,10 +177,8 @@ def wire_options(task: str, options: Mapping[str, Any], encoded: Encoded) -> dic
     if "at" in options:
         wire["scheduled_at"] = instant(options["at"])
     elif "delay" in options:
-        # The server's clock and this one may differ; a delay is short or the difference is.
-        now = datetime.now(UTC).timestamp()
-        later = now + milliseconds(options["delay"], "delay") / 1_000
-        wire["scheduled_at"] = instant(datetime.fromtimestamp(later, UTC))
+        # Counted by the server: its clock and this one may differ.
+        wire["delay"] = render(milliseconds(options["delay"], "delay"))
     unique = _unique_of(options.get("unique"))
     if unique is not None:
         wire["unique_key"] = _key(task, unique.key, encoded)

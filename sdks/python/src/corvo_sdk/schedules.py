@@ -77,6 +77,7 @@ _DEFAULTS: Final[dict[str, Any]] = {
 # What an enqueue can have and a schedule can not.
 _REFUSED: Final = (
     "scheduled_at",
+    "delay",
     "depends_on",
     "on_dependency_failure",
     "parent_id",

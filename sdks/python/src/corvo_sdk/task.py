@@ -12,16 +12,23 @@ the worker: it runs `Task.function` with what `Task.decode` gives.
 
 import inspect
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any, Final, Generic, ParamSpec, TypeVar, Unpack, cast
 
 import msgspec
 from msgspec import Raw, Struct
 
 from corvo_sdk import otel
-from corvo_sdk.duration import Duration
+from corvo_sdk.duration import Duration, milliseconds
 from corvo_sdk.handle import ClientSource, JobHandle
-from corvo_sdk.options import CallOptions, Options, check_options, merge, wire_options
+from corvo_sdk.options import (
+    CallOptions,
+    Options,
+    check_options,
+    instant,
+    merge,
+    wire_options,
+)
 from corvo_sdk.payload import Arguments, PayloadCodec, TaskDefinitionError
 from corvo_sdk.schema import JsonSchema
 from corvo_sdk.types import EnqueueResult, NewJob
@@ -49,8 +56,19 @@ class TaskCall(Struct, Generic[R], frozen=True):
         return NewJob(self.queue, Raw(self.payload), **self.options)
 
     def body(self) -> bytes:
-        """Give it as the JSON of an enqueue, to be sent by somebody else, later."""
-        members = {"queue": self.queue, "payload": Raw(self.payload), **self.options}
+        """Give it as the JSON of an enqueue, to be sent by somebody else, later.
+
+        A delay counts from now, so it becomes an instant by the clock of this machine.
+        """
+        members: dict[str, Any] = {
+            "queue": self.queue,
+            "payload": Raw(self.payload),
+            **self.options,
+        }
+        delay = members.pop("delay", None)
+        if delay is not None:
+            later = datetime.now(UTC) + timedelta(milliseconds=milliseconds(delay, "delay"))
+            members["scheduled_at"] = instant(later)
         return msgspec.json.encode(members)
 
     def enqueue(self) -> JobHandle[R]:

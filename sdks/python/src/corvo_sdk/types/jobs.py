@@ -40,6 +40,7 @@ class EnqueueOptions(TypedDict, total=False):
     retry_max_delay: Duration
     retry_jitter: float
     scheduled_at: Instant
+    delay: Duration
     expire_after: Duration
     tags: Mapping[str, str]
     group: str
@@ -55,7 +56,7 @@ class EnqueueOptions(TypedDict, total=False):
     idempotency_key: str
 
 
-_DURATIONS = ("unique_period", "retry_base_delay", "retry_max_delay", "expire_after")
+_DURATIONS = ("unique_period", "retry_base_delay", "retry_max_delay", "delay", "expire_after")
 
 
 class NewJob(Struct, omit_defaults=True):
@@ -74,6 +75,7 @@ class NewJob(Struct, omit_defaults=True):
     retry_max_delay: Duration | None = None
     retry_jitter: float | None = None
     scheduled_at: Instant | None = None
+    delay: Duration | None = None
     expire_after: Duration | None = None
     tags: Mapping[str, str] | None = None
     group: str | None = None
