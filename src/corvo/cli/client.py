@@ -25,7 +25,14 @@ class Answer(msgspec.Struct, frozen=True):
 class Client:
     """Calls of one server, one after the other. Not safe for use from two threads."""
 
-    def __init__(self, url: str, *, timeout_seconds: float = TIMEOUT_SECONDS) -> None:
+    def __init__(
+        self,
+        url: str,
+        *,
+        api_key: str | None = None,
+        timeout_seconds: float = TIMEOUT_SECONDS,
+        retries: int = 0,
+    ) -> None:
         parts = urlsplit(url if "//" in url else f"http://{url}")
         if parts.scheme not in {"http", "https"} or not parts.hostname:
             raise UnreachableError(f"{url!r} is not the address of a server", hint=DEFAULT_URL)
