@@ -98,7 +98,7 @@ def words(text: str | None) -> list[str] | None:
     return [word.strip() for word in text.split(",") if word.strip()]
 
 
-class Duration(click.ParamType):
+class Duration(click.ParamType[float]):
     """A span of time such as 30s, 5m or 1h30m; a number alone is seconds."""
 
     name = "duration"

@@ -90,7 +90,7 @@ def bulk(session: Session, action: str, target: str | None, **options: Any) -> N
     answers = [_start(session, body | part, wait=wait) for part in parts]
     session.show(
         answers[0] if len(answers) == 1 else answers,
-        lambda: [_print(answer) for answer in answers] and None,
+        lambda: _print_all(answers),
     )
     if any(answer.get("errors") for answer in answers):
         sys.exit(EXIT_REFUSED)
@@ -189,6 +189,11 @@ def _reasons(answer: dict[str, Any], name: str) -> str:
         return ""
     reasons = ", ".join(f"{reason} {n}" for reason, n in answer[f"{name}_reasons"].items())
     return f"  {name.replace('_', ' ')} {count} ({reasons})"
+
+
+def _print_all(answers: list[dict[str, Any]]) -> None:
+    for answer in answers:
+        _print(answer)
 
 
 def _print(answer: dict[str, Any]) -> None:

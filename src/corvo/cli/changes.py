@@ -41,7 +41,7 @@ def change_each(
     for job_id in job_ids:
         path = f"/jobs/{segment(job_id)}{suffix}"
         try:
-            answer = session.call(method, path, body, query=STRICT) or {}
+            answer: dict[str, Any] = session.call(method, path, body, query=STRICT)
         except CallError as error:
             complain(error)
             is_refused = True
@@ -125,7 +125,9 @@ def reject(session: Session, job_ids: tuple[str, ...], **options: Any) -> None:
 def clone(session: Session, job_id: str, **options: Any) -> None:
     """Enqueue a copy of a job, in whatever state that is; options say what differs."""
     tags = tags_of(options.pop("tags"))
-    body = given(options) | ({"tags": tags} if tags else {})
+    body: dict[str, Any] = given(options)
+    if tags:
+        body["tags"] = tags
     if "payload" in body:
         body["payload"] = document(body["payload"], "--payload")
     if "scheduled_at" in body:

@@ -1,4 +1,4 @@
-"""`corvo doctor`: is this machine fit to run a server, and is the server well?
+"""`corvo doctor`: whether this machine is fit to run a server, and whether the server is well.
 
 Each check is one function that gives findings. A finding is `ok`, a `warning` (works, and will be
 regretted) or `failed`; a failed one makes the exit code 1, with `--strict` a warning does, too.

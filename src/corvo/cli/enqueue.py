@@ -3,7 +3,7 @@
 import sys
 from collections.abc import Iterator
 from datetime import UTC, datetime
-from typing import IO, Any, Final
+from typing import IO, Any, Final, cast
 
 import click
 import msgspec
@@ -91,7 +91,7 @@ def enqueue(session: Session, queue: str | None, payload: str | None, **options:
         raise click.UsageError("Missing argument 'QUEUE'.")
     key = fields.pop("idempotency_key", None)
     defaults = fields | ({"queue": queue} if queue else {})
-    jobs = _jobs(batch or payloads, defaults, is_payload=batch is None)
+    jobs = _jobs(cast("IO[bytes]", batch or payloads), defaults, is_payload=batch is None)
     _many(session, jobs, key, callback)
 
 
@@ -142,8 +142,7 @@ def _one(session: Session, job: dict[str, Any]) -> None:
 
 
 def _jobs(file: IO[bytes], defaults: dict[str, Any], *, is_payload: bool) -> Iterator[bytes]:
-    """Each job of a file, encoded; a line that is no job ends everything before anything is sent
-    of its portion."""
+    """Each job of a file, encoded. Nothing of a portion is sent when one of its lines is no job."""
     for number, line in json_lines(file):
         try:
             if is_payload:

@@ -51,7 +51,9 @@ def _mark(queue: dict[str, Any]) -> str:
 
 
 def _change(name: str, text: str) -> click.Command:
-    @click.argument("names", metavar="QUEUE…", nargs=-1, required=True, shell_complete=complete_queue)
+    @click.argument(
+        "names", metavar="QUEUE…", nargs=-1, required=True, shell_complete=complete_queue
+    )
     @connected
     def change(session: Session, names: tuple[str, ...]) -> None:
         answers = [session.call("POST", f"/queues/{segment(queue)}/{name}") for queue in names]

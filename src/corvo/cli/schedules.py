@@ -4,7 +4,15 @@ from typing import Any
 
 import click
 
-from corvo.cli.arguments import PRIORITIES, STRICT, complete_queue, document, given, instant, tags_of
+from corvo.cli.arguments import (
+    PRIORITIES,
+    STRICT,
+    complete_queue,
+    document,
+    given,
+    instant,
+    tags_of,
+)
 from corvo.cli.client import segment
 from corvo.cli.failure import CallError
 from corvo.cli.groups import DefaultGroup
@@ -72,7 +80,9 @@ def _job_options(function: Any) -> Any:
 
 def _fields(options: dict[str, Any]) -> dict[str, Any]:
     tags = tags_of(options.pop("tags"))
-    fields = given(options) | ({"tags": tags} if tags else {})
+    fields: dict[str, Any] = given(options)
+    if tags:
+        fields["tags"] = tags
     for name in ("start_at", "end_at"):
         if name in fields:
             fields[name] = instant(fields[name])

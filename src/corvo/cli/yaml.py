@@ -23,7 +23,7 @@ def render(value: object) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _write(value: object, lead: str, indent: str, lines: list[str]) -> None:
+def _write(value: Any, lead: str, indent: str, lines: list[str]) -> None:
     """Append a value; `lead` is what stands before it on its first line."""
     if isinstance(value, dict) and value:
         _write_members(cast("dict[str, Any]", value), lead, indent, lines)
@@ -35,7 +35,7 @@ def _write(value: object, lead: str, indent: str, lines: list[str]) -> None:
             _write(item, f"{lead or indent}- ", f"{indent}  ", lines)
             lead = ""
     else:
-        lines.append(lead + _scalar(value))
+        lines.append(lead + _scalar(cast("object", value)))
 
 
 def _write_members(value: dict[str, Any], lead: str, indent: str, lines: list[str]) -> None:
