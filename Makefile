@@ -11,7 +11,7 @@ WORKERS ?= 2
 TESTS ?= tests
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test check fix bench scenarios soak openapi sdk clean
+.PHONY: help setup run test check fix bench scenarios soak openapi reference sdk clean
 
 help: ## list the targets
 	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)$$/  make \1|\2/' | column -t -s '|' 2>/dev/null \
@@ -63,6 +63,9 @@ soak: setup ## let the judges of the machine search for as long as they like
 
 openapi: setup ## rewrite spec/openapi.json from the wire types and the catalog of routes
 	$(BIN)/python -m corvo.api.openapi > spec/openapi.json
+
+reference: setup ## rewrite the generated parts of docs/reference/cli.md from the commands
+	$(BIN)/python -m corvo.cli.reference docs/reference/cli.md
 
 sdk: setup ## rewrite the methods of AsyncClient from those of Client
 	$(BIN)/python -m corvo_sdk.shell.generate

@@ -123,6 +123,8 @@ def cell(value: object) -> str:
         return "-"
     if isinstance(value, bool):
         return "yes" if value else "no"
+    if isinstance(value, list | tuple):
+        return cell(", ".join(cell(item) for item in cast("list[Any]", value)))
     text = value if isinstance(value, str) else msgspec.json.encode(value).decode()
     text = (text.splitlines() or [""])[0]
     return text if len(text) <= _CELL_CHARACTERS else text[: _CELL_CHARACTERS - 1] + "…"

@@ -78,7 +78,7 @@ def _read(path: Path, *, is_required: bool) -> _File:
     try:
         with path.open("rb") as file:
             content = file.read(FILE_BYTES_MAX + 1)
-    except FileNotFoundError as error:
+    except (FileNotFoundError, NotADirectoryError) as error:
         if is_required:
             raise SetupError(f"{path} does not exist", hint=f"see {FILE_VARIABLE}") from error
         return _File()

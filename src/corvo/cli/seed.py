@@ -169,6 +169,7 @@ def _fetch(session: Session, queue: str, count: int, host: str) -> list[dict[str
         "worker_id": f"{host}:{queue}",
         "hostname": host,
         "version": "demo",
+        "concurrency": 10,
         "count": count,
         "timeout": 0,
         "lease_duration": LEASE,
