@@ -48,6 +48,7 @@ class Call(Struct, Generic[T], frozen=True):
     read: Callable[[Reply], T]
     repeat: Repeat = Repeat.UNLESS_SENT
     wait_s: float = 0.0  # how long the server may let the answer wait; added to every time-out
+    accepts: frozenset[int] = frozenset()  # statuses from 400 on that are answers, not refusals
 
     @property
     def is_repeatable(self) -> bool:

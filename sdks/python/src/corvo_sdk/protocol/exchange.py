@@ -107,10 +107,12 @@ class Exchange:
         chance: Callable[[], float],
         timeout_s: float | None = None,
         wait_s: float = 0.0,
+        accepts: frozenset[int] = frozenset(),
         has_token_provider: bool = False,
     ) -> None:
         self._servers = servers
         self._repeat = repeat
+        self._accepts = accepts
         self._chance = chance
         self._timeout_s = (policy.timeout_s if timeout_s is None else timeout_s) + wait_s
         deadline_s = max(policy.deadline_s, policy.timeout_s if timeout_s is None else timeout_s)
@@ -126,7 +128,7 @@ class Exchange:
         return self._send(now_s)
 
     def on_reply(self, reply: Reply, now_s: float) -> Step:
-        if reply.status < 400:
+        if reply.status < 400 or reply.status in self._accepts:
             self._servers.index = self._index % len(self._servers.urls)
             return Finished(reply)
         error = error_of(reply.status, reply.headers, reply.body)
