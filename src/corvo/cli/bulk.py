@@ -80,9 +80,12 @@ def bulk(session: Session, action: str, target: str | None, **options: Any) -> N
     if filter_text is not None:
         parts = [{"filter": _filter(filter_text)}]
     else:
+        if sys.stdin.isatty():
+            raise click.UsageError("pipe jobs into it, or name them with --filter")
         ids = read_ids(sys.stdin.buffer)
         if not ids:
-            raise click.UsageError("no job ids on standard input, and no --filter")
+            _nothing(session)
+            return
         starts = range(0, len(ids), BULK_IDS_MAX)
         parts = [{"job_ids": ids[at : at + BULK_IDS_MAX]} for at in starts]
     if action in DESTRUCTIVE and not options["dry_run"]:
@@ -114,6 +117,15 @@ def _request(action: str, target: str | None, options: dict[str, Any]) -> dict[s
     is_dry_run = options["dry_run"]
     body |= given({name: value for name, value in options.items() if name != "dry_run"})
     return body | ({"dry_run": True} if is_dry_run else {})
+
+
+def _nothing(session: Session) -> None:
+    """A search that found nothing is no mistake: a pipeline that runs every night ends well."""
+    click.echo("no jobs on standard input: nothing to do", err=True)
+    session.show(
+        {"affected": 0, "skipped": 0, "skipped_reasons": {}, "errors": 0},
+        lambda: click.echo("affected 0"),
+    )
 
 
 def _filter(text: str) -> msgspec.Raw:
@@ -169,6 +181,9 @@ def _follow_up(session: Session, action: str, name: str | None, *, wait: bool) -
     if action == "status":
         found = session.call("GET", path)
     else:
+        if action == "undo" and wait:
+            # What is under way can not be taken back; a person who asks for it means: when it can.
+            _wait(session, name)
         found = session.call("POST", f"{path}/{action}")
         if wait and found["status"] in UNFINISHED:
             found = _wait(session, name)

@@ -3,6 +3,7 @@
 from typing import Any, Final
 
 import click
+from click.shell_completion import CompletionItem
 
 _HELP: Final = frozenset({"-h", "--help"})
 
@@ -22,10 +23,22 @@ class DefaultGroup(click.Group):
         self._is_named_by_argument = is_named_by_argument
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        is_default = not args or (args[0].startswith("-") and args[0] not in _HELP)
-        if self._is_named_by_argument and args and not args[0].startswith("-"):
-            is_default = args[0] not in self.commands
-        elif self._is_named_by_argument and not args:
-            is_default = False
-        # Safety: while a shell completes, click parses what is there so far without running it.
-        return super().parse_args(ctx, [self._default, *args] if is_default else args)
+        if self._is_default(ctx, args):
+            args = [self._default, *args]
+        return super().parse_args(ctx, args)
+
+    def _is_default(self, ctx: click.Context, args: list[str]) -> bool:
+        if not args:
+            # While a shell completes, the word to come may still be the name of a command.
+            return not self._is_named_by_argument and not ctx.resilient_parsing
+        if args[0].startswith("-"):
+            return not self._is_named_by_argument and args[0] not in _HELP
+        return self._is_named_by_argument and args[0] not in self.commands
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        found = super().shell_complete(ctx, incomplete)
+        if self._is_named_by_argument:
+            meant = self.commands[self._default]
+            argument = next(each for each in meant.params if isinstance(each, click.Argument))
+            found += argument.shell_complete(ctx, incomplete)
+        return found

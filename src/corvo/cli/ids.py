@@ -22,7 +22,7 @@ def read_ids(file: IO[bytes]) -> list[str]:
 def parse_ids(content: bytes) -> list[str]:
     """Find the ids in whatever form they come."""
     text = content.strip()
-    if not text:
+    if not text or text == b"null":
         return []
     if text[:1] in b'[{"':
         found = [_id_of(item) for item in _items(text)]

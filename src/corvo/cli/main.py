@@ -99,6 +99,16 @@ class LazyGroup(click.Group):
         name = cmd_name.replace("-", "_")
         return getattr(found, name, None) or getattr(found, f"{name}_")
 
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        try:
+            return super().resolve_command(ctx, args)
+        except click.exceptions.NoSuchCommand as error:
+            # What could have been meant is in the table; the group itself has loaded nothing.
+            name = error.command_name
+            raise click.exceptions.NoSuchCommand(name, possibilities=COMMANDS, ctx=ctx) from error
+
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
         for section in dict.fromkeys(entry.section for entry in COMMANDS.values()):
             listed = [(n, e.text) for n, e in COMMANDS.items() if e.section == section]
