@@ -25,13 +25,27 @@ _COMPLETION_SECONDS: Final = 1.0
 _JSON_HINT: Final = 'quote it for the shell: \'{"to": "a@example.com"}\''
 
 
+class JsonError(ValueError):
+    """What was read is no JSON; says why."""
+
+
+def parse_json(content: bytes) -> Any:
+    """Read JSON that a person or another program wrote. Raises JsonError."""
+    try:
+        return msgspec.json.decode(content)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise JsonError(f"is not JSON: {error}") from error
+    except RecursionError as error:
+        raise JsonError("is not JSON: it is too deep") from error
+
+
 def document(text: str, name: str = "PAYLOAD") -> object:
     """Read the JSON of an argument; `-` reads standard input, `@FILE` a file."""
     source = _source(text, name)
     try:
-        msgspec.json.decode(source)
-    except msgspec.DecodeError as error:
-        raise click.BadParameter(f"is not JSON: {error}; {_JSON_HINT}", param_hint=name) from error
+        parse_json(source)
+    except JsonError as error:
+        raise click.BadParameter(f"{error}; {_JSON_HINT}", param_hint=name) from error
     # The bytes go out as they came in, so that large numbers keep every digit.
     return msgspec.Raw(source)
 
@@ -47,7 +61,7 @@ def _source(text: str, name: str) -> bytes:
             sentence = f"{text[1:]} can not be read: {error.strerror}"
             raise click.BadParameter(sentence, param_hint=name) from error
     else:
-        return text.encode()
+        return text.encode(errors="surrogateescape")
     if len(content) > FILE_BYTES_MAX:
         raise click.BadParameter(f"is larger than {FILE_BYTES_MAX} bytes", param_hint=name)
     return content

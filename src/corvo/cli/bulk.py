@@ -7,7 +7,7 @@ from typing import Any, Final
 import click
 import msgspec
 
-from corvo.cli.arguments import PRIORITIES, STRICT, complete_queue, given
+from corvo.cli.arguments import PRIORITIES, STRICT, JsonError, complete_queue, given, parse_json
 from corvo.cli.client import segment
 from corvo.cli.failure import EXIT_REFUSED
 from corvo.cli.ids import read_ids
@@ -129,11 +129,12 @@ def _nothing(session: Session) -> None:
 
 
 def _filter(text: str) -> msgspec.Raw:
+    content = text.encode(errors="surrogateescape")
     try:
-        msgspec.json.decode(text)
-    except msgspec.DecodeError as error:
-        raise click.BadParameter(f"is not JSON: {error}", param_hint="--filter") from error
-    return msgspec.Raw(text.encode())
+        parse_json(content)
+    except JsonError as error:
+        raise click.BadParameter(str(error), param_hint="--filter") from error
+    return msgspec.Raw(content)
 
 
 def _ask(session: Session, body: dict[str, Any], *, is_sure: bool) -> None:

@@ -13,7 +13,6 @@ from corvo_sdk.protocol.session import DEFAULT_URL, Answer
 
 API: Final = "/api/v1"
 TIMEOUT_SECONDS: Final = 70  # a long poll lasts at most sixty
-QUIET_SECONDS: Final = 60  # a stream of events says something every fifteen
 _HINT: Final = "start one with: corvo server, or name another with --url or CORVO_URL"
 
 
@@ -65,30 +64,28 @@ class Client:
             for chunk in answer.chunks:
                 file.write(chunk)
 
-    def events(self, query: dict[str, str], after: int | None) -> Iterator[dict[str, Any]]:
+    def events(
+        self, query: dict[str, str], after: int | None, *, patience_seconds: float
+    ) -> Iterator[dict[str, Any]]:
         """What happens, without end; a connection that breaks is made again where it was."""
+        # A server that was never there is told at once; the patience is for one that went away.
+        self.call("GET", f"{API}/livez")
         with _translated():
-            yield from _events(self.sdk, query, after)
+            for event in self.sdk.events(
+                queue=query.get("queue"),
+                job_id=query.get("job_id"),
+                event_type=query.get("type"),
+                last_event_id=after,
+                patience_s=patience_seconds,
+            ):
+                found: dict[str, Any] = msgspec.to_builtins(event)
+                if event.at is not None:
+                    at = event.at.isoformat(timespec="milliseconds")
+                    found["at"] = at.replace("+00:00", "Z")
+                yield found
 
     def close(self) -> None:
         self.sdk.close()
-
-
-def _events(
-    sdk: corvo_sdk.Client, query: dict[str, str], after: int | None
-) -> Iterator[dict[str, Any]]:
-    while True:
-        asked = query | ({"last_event_id": str(after)} if after is not None else {})
-        with sdk.open("GET", f"{API}/events", query=asked, timeout_s=QUIET_SECONDS) as answer:
-            rest = b""
-            for chunk in answer.chunks:
-                *lines, rest = (rest + chunk).split(b"\n")
-                for line in lines:
-                    name, _, value = line.strip().partition(b": ")
-                    if name == b"id" and value.isdigit():
-                        after = int(value)
-                    elif name == b"data":
-                        yield msgspec.json.decode(value)
 
 
 def segment(text: str) -> str:

@@ -12,11 +12,13 @@ from corvo.cli.arguments import (
     DURATION,
     PRIORITIES,
     STRICT,
+    JsonError,
     complete_queue,
     document,
     given,
     instant,
     json_lines,
+    parse_json,
     tags_of,
 )
 from corvo.cli.progress import Bar
@@ -145,13 +147,16 @@ def _jobs(file: IO[bytes], defaults: dict[str, Any], *, is_payload: bool) -> Ite
     """Each job of a file, encoded. Nothing of a portion is sent when one of its lines is no job."""
     for number, line in json_lines(file):
         try:
-            if is_payload:
-                msgspec.json.decode(line)
-                job: dict[str, Any] = defaults | {"payload": msgspec.Raw(line)}
-            else:
-                job = defaults | msgspec.json.decode(line, type=dict[str, msgspec.Raw])
-        except msgspec.DecodeError as error:
-            raise click.UsageError(f"line {number} is no JSON object: {error}") from error
+            read = parse_json(line)
+        except JsonError as error:
+            raise click.UsageError(f"line {number} {error}") from error
+        if is_payload:
+            job: dict[str, Any] = defaults | {"payload": msgspec.Raw(line)}
+        elif isinstance(read, dict):
+            # Members stay as they were written, so that large numbers keep every digit.
+            job = defaults | msgspec.json.decode(line, type=dict[str, msgspec.Raw])
+        else:
+            raise click.UsageError(f"line {number} is no JSON object")
         if "queue" not in job:
             raise click.UsageError(f"line {number} has no queue, and no QUEUE was given")
         yield msgspec.json.encode(job)

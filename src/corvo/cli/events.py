@@ -20,6 +20,13 @@ _GOOD: Final = frozenset({"completed", "approved", "batch.completed"})
 
 def _filters(function: Any) -> Any:
     for decorate in (
+        click.option(
+            "--retry-for",
+            type=DURATION,
+            default="1m",
+            show_default=True,
+            help="how long to look for a server that went away",
+        ),
         click.option("--count", type=click.IntRange(min=1), help="stop after so many events"),
         click.option("--since", help="also what happened since: 10m, a date or time, or a number"),
         click.option("--job", "job_id", help="ids of jobs, with commas"),
@@ -40,6 +47,7 @@ def _filters(function: Any) -> Any:
 def events(session: Session, job: str | None, *, follow: bool, **options: Any) -> None:
     """Show what happened to JOB; without one, show what happens anywhere, as it happens."""
     if job is not None:
+        options.pop("retry_for")
         if any(value is not None for value in options.values()):
             raise click.UsageError("the timeline of one job takes no filters; use --job ID")
         show_timeline(session, job)
@@ -61,7 +69,8 @@ def _show(session: Session, options: dict[str, Any], *, is_followed: bool) -> No
     query = {name: options[key] for key, name in names.items() if options[key] is not None}
     after = None if options["since"] is None else _position(session, options["since"])
     if is_followed:
-        happening = session.client.events(query, after)
+        patience = options["retry_for"]
+        happening = session.client.events(query, after, patience_seconds=patience)
     else:
         happening = _kept(session, query, after or 0)
     for number, event in enumerate(happening, 1):

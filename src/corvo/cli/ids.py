@@ -6,7 +6,8 @@ Whatever `corvo search` prints can be read here, and so can what jq or grep made
 from typing import IO, Any, Final, cast
 
 import click
-import msgspec
+
+from corvo.cli.arguments import JsonError, parse_json
 
 IDS_BYTES_MAX: Final = 1 << 30  # five million jobs with their payloads are less than this
 
@@ -36,8 +37,8 @@ def parse_ids(content: bytes) -> list[str]:
 
 def _items(text: bytes) -> list[Any]:
     try:
-        whole: Any = msgspec.json.decode(text)
-    except msgspec.DecodeError:
+        whole: Any = parse_json(text)
+    except JsonError:
         return _lines(text)
     if isinstance(whole, dict):
         page = cast("dict[str, Any]", whole)
@@ -52,9 +53,9 @@ def _lines(text: bytes) -> list[Any]:
         if not line.strip():
             continue
         try:
-            items.append(msgspec.json.decode(line))
-        except msgspec.DecodeError as error:
-            raise click.UsageError(f"line {number} is not JSON: {error}") from error
+            items.append(parse_json(line))
+        except JsonError as error:
+            raise click.UsageError(f"line {number} of standard input {error}") from error
     return items
 
 

@@ -156,6 +156,9 @@ def run(arguments: list[str] | None) -> int:
             return EXIT_INTERRUPTED
         print("aborted: nothing was changed", file=sys.stderr)
         return EXIT_REFUSED
+    except UnicodeEncodeError:
+        complain(CorvoError("a word on the line is not UTF-8", code="USAGE"))
+        return EXIT_USAGE
     except BrokenPipeError:
         # Whoever read our output has seen enough; the interpreter must not complain at exit.
         sys.stderr.close()

@@ -3,9 +3,8 @@
 from typing import Any, Final
 
 import click
-import msgspec
 
-from corvo.cli.arguments import STRICT, queue_argument
+from corvo.cli.arguments import STRICT, document, queue_argument
 from corvo.cli.client import segment
 from corvo.cli.groups import DefaultGroup
 from corvo.cli.output import print_columns, print_fields
@@ -74,10 +73,7 @@ def _value(name: str, text: str) -> Any:
     if name == "require_token" and text.lower() in {"true", "false"}:
         return text.lower() == "true"
     if name == "weights":
-        try:
-            return msgspec.json.decode(text)
-        except msgspec.DecodeError as error:
-            raise click.BadParameter(f"weights is not JSON: {error}") from error
+        return document(text, "weights")
     return text
 
 

@@ -38,7 +38,11 @@ def test_the_life_of_a_webhook(shell: Shell, queue: str) -> None:
         flags = ("--event", "completed", "--queue", queue, "--secret", "s", "--timeout", "5s")
         made = shell.json("webhooks", "create", receiver.url, *flags)
         name = made["id"]
-        assert (made["events"], made["queues"], made["has_secret"]) == (["completed"], [queue], True)
+        assert (made["events"], made["queues"], made["has_secret"]) == (
+            ["completed"],
+            [queue],
+            True,
+        )
         assert name in shell.ok("webhooks").stdout
         assert shell.json("webhooks", "test", name)["status"] == "delivered"
         [delivery] = shell.json("webhooks", "deliveries", name)

@@ -1,8 +1,11 @@
 """Commands that find and watch, over a real socket and a real search index."""
 
 import json
+from pathlib import Path
 
+from corvo.cli.client import Client
 from tests.support.cli import Shell, finish, kill
+from tests.support.process import ServerProcess
 
 
 def _settle(shell: Shell) -> None:
@@ -113,6 +116,23 @@ def test_events_are_followed_from_where_one_says(shell: Shell, queue: str) -> No
     assert queue in later
     assert shell.ok("events", "--no-follow", *since, "2099-01-01").stdout == ""
     assert shell("tail", "--since", "sometime").code == 2
+    assert shell("tail", "--url", "http://127.0.0.1:9").code == 3
+
+
+def test_a_tail_survives_a_restart_of_the_server(tmp_path: Path) -> None:
+    """It goes on where it was: nothing is lost, nothing is told twice."""
+    flags = ("--fsync", "off", "--shutdown-timeout", "1ms")
+    with ServerProcess(tmp_path, *flags) as server:
+        shell, client = Shell(server.url), Client(server.url)
+        first = shell.json("enqueue", "q")["job_id"]
+        stream = client.events({"type": "enqueued"}, 0, patience_seconds=60)
+        assert next(stream)["job_id"] == first
+        server.stop()
+        # The last of two flags counts: the same port again, as a real server has it.
+        with ServerProcess(tmp_path, *flags, "--bind", f"127.0.0.1:{server.port}"):
+            second = shell.json("enqueue", "q")["job_id"]
+            assert next(stream)["job_id"] == second
+            client.close()
 
 
 def test_every_form_of_output_holds_the_same(shell: Shell, queue: str) -> None:
