@@ -51,11 +51,18 @@ class Client:
         query: dict[str, str] | None = None,
         headers: dict[str, str] | None = None,
         content_type: str = "application/json",
+        is_repeatable: bool | None = None,
     ) -> Answer:
         """Send one request; an error answer is raised as CallError. Bytes are sent as they are."""
         with _translated():
             return self.sdk.request(
-                method, path, query=query, body=body, headers=headers, content_type=content_type
+                method,
+                path,
+                query=query,
+                body=body,
+                headers=headers,
+                content_type=content_type,
+                is_repeatable=is_repeatable,
             )
 
     def download(self, method: str, path: str, file: IO[bytes]) -> None:

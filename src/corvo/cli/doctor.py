@@ -62,9 +62,8 @@ class Patient(msgspec.Struct, frozen=True):
 @connected
 def doctor(session: Session, data_dir: Path | None, *, no_server: bool, strict: bool) -> None:
     """Check data directory, disk, clock, sync speed, versions, settings, limits and server."""
-    findings = list(_settings(session))
-    directory = data_dir or Path(os.environ.get("CORVO_DATA_DIR", "data"))
-    patient = Patient(session, directory, not no_server)
+    directory, findings = _settings()
+    patient = Patient(session, data_dir or directory, not no_server)
     for check in CHECKS:
         findings += check(patient)
 
@@ -82,22 +81,25 @@ def doctor(session: Session, data_dir: Path | None, *, no_server: bool, strict: 
         sys.exit(EXIT_REFUSED)
 
 
-def _settings(session: Session) -> Iterator[Finding]:
-    from corvo.server import config  # noqa: PLC0415 - reads the settings as the server does
+def _settings() -> tuple[Path, list[Finding]]:
+    """Read the settings as a server started here would; also gives its data directory."""
+    from corvo.server import config  # noqa: PLC0415 - nothing else here needs the server
 
     try:
-        config.load({}, os.environ)
+        found = config.load({}, os.environ)
     except CorvoError as error:
-        yield Finding("settings", "failed", error.message, error.hint)
-    else:
-        source = os.environ.get(config.CONFIG_VARIABLE, "environment and defaults")
-        yield Finding("settings", "ok", f"valid: {source}")
+        return Path("data"), [Finding("settings", "failed", error.message, error.hint)]
+    source = os.environ.get(config.CONFIG_VARIABLE, "environment and defaults")
+    return Path(found.data_dir), [Finding("settings", "ok", f"valid: {source}")]
+
+
+def _profiles(patient: Patient) -> Iterator[Finding]:
     path = profile.path_of(os.environ)
     if not path.exists():
         yield Finding("profiles", "ok", "no profile file")
         return
     listed = ", ".join(profile.names(os.environ)) or "none"
-    if session.api_key and path.stat().st_mode & 0o077:
+    if patient.session.api_key and path.stat().st_mode & 0o077:
         text = "others on this machine can read the keys in it"
         yield Finding("profiles", "warning", f"{path}: {text}", f"chmod 600 {path}")
     else:
@@ -122,7 +124,11 @@ def _directory(patient: Patient) -> Iterator[Finding]:
         yield Finding("data directory", "failed", f"{place} can not be written to")
         return
     is_there = (path / "wal").is_dir()
-    what = "a data directory" if is_there else "not there yet; the server makes it"
+    what = "not there yet; the server makes it"
+    if is_there:
+        from corvo.cli.offline import is_in_use  # noqa: PLC0415 - loads the store
+
+        what = "a server has it open" if is_in_use(path) else "no server has it open"
     yield Finding("data directory", "ok", f"{path}: {what}")
     if (path / "restore.partial").exists():
         text = "a restore did not finish here"
@@ -219,6 +225,7 @@ def _server(patient: Patient) -> Iterator[Finding]:
 
 
 CHECKS: Final[tuple[Callable[[Patient], Iterator[Finding]], ...]] = (
+    _profiles,
     _versions,
     _directory,
     _disk,

@@ -1,5 +1,6 @@
 """`corvo enqueue`: one job with every option there is, or many from lines of JSON."""
 
+import secrets
 import sys
 from collections.abc import Iterator
 from datetime import UTC, datetime
@@ -91,7 +92,7 @@ def enqueue(session: Session, queue: str | None, payload: str | None, **options:
         raise click.UsageError("give one of PAYLOAD, --batch and --payloads")
     if payloads is not None and queue is None:
         raise click.UsageError("Missing argument 'QUEUE'.")
-    key = fields.pop("idempotency_key", None)
+    key: str = fields.pop("idempotency_key", None) or _new_key()
     defaults = fields | ({"queue": queue} if queue else {})
     jobs = _jobs(cast("IO[bytes]", batch or payloads), defaults, is_payload=batch is None)
     _many(session, jobs, key, callback)
@@ -133,8 +134,14 @@ def _callback(options: dict[str, Any]) -> dict[str, Any] | None:
     return callback
 
 
+def _new_key() -> str:
+    return f"cli-{secrets.token_hex(16)}"
+
+
 def _one(session: Session, job: dict[str, Any]) -> None:
-    answer = session.call("POST", "/enqueue", job, query=STRICT)
+    # With a key a call whose answer was lost can be sent again without a second job.
+    body = {"idempotency_key": _new_key()} | job
+    answer = session.call("POST", "/enqueue", body, query=STRICT, is_repeatable=True)
 
     def render() -> None:
         status = f"  {answer['status']}" if sys.stdout.isatty() else ""
@@ -163,7 +170,7 @@ def _jobs(file: IO[bytes], defaults: dict[str, Any], *, is_payload: bool) -> Ite
 
 
 def _many(
-    session: Session, jobs: Iterator[bytes], key: str | None, callback: dict[str, Any] | None
+    session: Session, jobs: Iterator[bytes], key: str, callback: dict[str, Any] | None
 ) -> None:
     portions = _portions(jobs) if callback is None else iter([_whole(jobs)])
     results: list[dict[str, Any]] = []
@@ -173,10 +180,9 @@ def _many(
             body: dict[str, Any] = {"jobs": [msgspec.Raw(job) for job in portion]}
             if callback is not None:
                 body["batch"] = callback
-            if key is not None:
-                # A call that is repeated repeats all its parts under the same names.
-                body["idempotency_key"] = f"{key}#{number}" if number else key
-            answer = session.call("POST", "/enqueue/batch", body, query=STRICT)
+            # A command that is repeated repeats all its calls under the same names.
+            body["idempotency_key"] = f"{key}#{number}" if number else key
+            answer = session.call("POST", "/enqueue/batch", body, query=STRICT, is_repeatable=True)
             batch_id = answer["batch_id"]
             results += answer["results"]
             bar.show(len(results), max(len(results), 1))

@@ -19,6 +19,7 @@ from corvo.errors import StorageError
 from corvo.machine import Machine
 from corvo.machine.audit import audit
 from corvo.replication import RealDisk, tool
+from corvo.replication.disk import DirectoryLockedError
 from corvo.server.layout import Layout
 from corvo.storage.rocks import RocksStore
 
@@ -47,6 +48,15 @@ def _locked(data_dir: Path) -> Generator[Layout]:
         yield layout
     finally:
         disk.close(lock)
+
+
+def is_in_use(data_dir: Path) -> bool:
+    """Whether another process has the directory open."""
+    try:
+        with _locked(data_dir):
+            return False
+    except DirectoryLockedError:
+        return True
 
 
 @click.command()

@@ -63,6 +63,15 @@ def test_doctor_is_content_with_a_healthy_server(shell: Shell, tmp_path: Path) -
     assert list(tmp_path.iterdir()) == []
 
 
+def test_doctor_knows_whether_the_directory_is_in_use(tmp_path: Path) -> None:
+    """A running server has it open; afterwards nobody has."""
+    with ServerProcess(tmp_path, "--fsync", "off", "--view", "off") as server:
+        place = ("doctor", "--data-dir", str(tmp_path))
+        assert "a server has it open" in Shell(server.url).ok(*place).stdout
+        server.kill()
+        assert "no server has it open" in Shell(server.url).ok(*place, "--no-server").stdout
+
+
 def test_doctor_fails_for_a_script(shell: Shell, tmp_path: Path) -> None:
     """No server, a bad setting, an unfinished restore: 1, and the check says which."""
     place = ("--data-dir", str(tmp_path))

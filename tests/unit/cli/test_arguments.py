@@ -17,12 +17,9 @@ def test_a_duration_is_read_as_the_server_reads_it(text: str, seconds: float) ->
     assert DURATION.convert(text, None, None) == seconds
 
 
-@pytest.mark.parametrize("text", ["", "soon", "-5s", "5", "1.5h", "30m1h", "5s5s", "٣s", "9" * 13])
+@pytest.mark.parametrize("text", ["", "soon", "-5s", "1.5h", "30m1h", "5s5s", "٣s", "9" * 13])
 def test_what_is_no_duration_is_refused(text: str) -> None:
     """Also digits of other scripts, and numbers without end."""
-    if text == "5":
-        assert DURATION.convert(text, None, None) == 5
-        return
     with pytest.raises(click.BadParameter):
         DURATION.convert(text, None, None)
 
