@@ -121,7 +121,10 @@ def environment() -> dict[str, str]:
     kept = {name: value for name, value in os.environ.items() if not name.startswith("CORVO_")}
     # Nor with profiles of the person who runs the tests.
     kept["XDG_CONFIG_HOME"] = str(ROOT / "tests" / "no-profiles")
-    return {**kept, "PYTHONPATH": f"{ROOT / 'src'}:{ROOT / 'sdks' / 'python' / 'src'}"}
+    return {
+        **kept,
+        "PYTHONPATH": os.pathsep.join((str(ROOT / "src"), str(ROOT / "sdks/python/src"))),
+    }
 
 
 def corvo(*arguments: str, url: str = "", stdin: str = "") -> subprocess.CompletedProcess[str]:
