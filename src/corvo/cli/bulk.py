@@ -14,6 +14,7 @@ from corvo.cli.ids import read_ids
 from corvo.cli.output import print_columns, print_fields
 from corvo.cli.progress import Bar, confirm
 from corvo.cli.session import Session, connected
+from corvo.cli.visible import visible
 from corvo.model.limits import BULK_IDS_MAX
 
 ACTIONS: Final = (
@@ -220,7 +221,7 @@ def _print(answer: dict[str, Any]) -> None:
     errors = f"  errors {answer['errors']}" if answer["errors"] else ""
     click.echo(f"{verb} {answer['affected']}{_reasons(answer, 'skipped')}{errors}")
     for job in answer.get("sample", ()):
-        payload = msgspec.json.encode(job["payload"]).decode()
+        payload = visible(msgspec.json.encode(job["payload"]).decode())
         click.echo(f"  {job['job_id']}  {job['queue']}  {job['state']}  {payload[:60]}")
     if answer.get("undo_until"):
         click.echo(f"undo with: corvo bulk undo {answer['bulk_operation_id']}", err=True)

@@ -11,6 +11,7 @@ from corvo.cli.arguments import DURATION, complete_queue, instant
 from corvo.cli.jobs import show_timeline
 from corvo.cli.output import cell, paint
 from corvo.cli.session import Session, connected
+from corvo.cli.visible import visible
 from corvo.runtime.clock import SystemClock
 
 PAGE: Final = 1_000
@@ -130,12 +131,12 @@ def _print(session: Session, event: dict[str, Any]) -> None:
     if not session.is_for_people:
         session.line(event)
         return
-    kind = str(event["type"])
+    kind = visible(str(event["type"]))
     name = kind.ljust(18)
     if kind in _BAD:
         name = paint(name, "red")
     elif kind in _GOOD:
         name = paint(name, "green")
-    data = msgspec.json.encode(event["data"]).decode() if event.get("data") else ""
+    data = visible(msgspec.json.encode(event["data"]).decode()) if event.get("data") else ""
     shown = (event["at"], name, event.get("queue"), event.get("job_id"))
     click.echo("  ".join([*(cell(each) if each is not name else name for each in shown), data]))

@@ -3,6 +3,7 @@
 import sys
 from typing import Final, NoReturn
 
+from corvo.cli.visible import visible
 from corvo.errors import CorvoError
 
 EXIT_OK: Final = 0
@@ -80,7 +81,7 @@ def complain(error: CorvoError) -> None:
 
 
 def _one_line(text: str) -> str:
-    return " ".join(text.split())
+    return visible(" ".join(text.split()))
 
 
 def exit_code_of(error: CorvoError) -> int:

@@ -11,6 +11,7 @@ from corvo.cli.client import segment
 from corvo.cli.failure import EXIT_REFUSED, PatienceError
 from corvo.cli.output import paint, print_columns, print_fields
 from corvo.cli.session import Session, connected
+from corvo.cli.visible import visible
 
 WAIT_SECONDS: Final = 30  # of one call; a longer wait is several
 EVENTS_PAGE: Final = 1_000
@@ -52,7 +53,9 @@ def show_why(session: Session, job_id: str) -> None:
         print_fields({name: value for name, value in found.items() if name != "gates"})
         for gate in found.get("gates", ()):
             mark = paint("open  ", "green") if gate.get("ok") else paint("closed", "red")
-            click.echo(f"  {mark}  {gate.get('gate')}  {gate.get('detail') or ''}".rstrip())
+            click.echo(
+                f"  {mark}  {gate.get('gate')}  {visible(str(gate.get('detail') or ''))}".rstrip()
+            )
 
     session.show(found, render)
 

@@ -9,6 +9,7 @@ import click
 import msgspec
 
 from corvo.cli import yaml
+from corvo.cli.visible import visible
 
 FORMS: Final = ("table", "json", "jsonl", "yaml")
 _CELL_CHARACTERS: Final = 60
@@ -111,10 +112,9 @@ def print_fields(document: dict[str, Any]) -> None:
     for name, value in document.items():
         if value is None or value in ([], {}, ""):
             continue
-        shown = value if isinstance(value, str) else msgspec.json.encode(value).decode()
-        if isinstance(value, str) and is_coloured():
-            shown = _coloured(value)
-        click.echo(f"{name.ljust(width)}  {shown}")
+        text = value if isinstance(value, str) else msgspec.json.encode(value).decode()
+        shown = _coloured(visible(text)) if is_coloured() else visible(text)
+        click.echo(f"{visible(name).ljust(width)}  {shown}")
 
 
 def cell(value: object) -> str:
@@ -126,7 +126,7 @@ def cell(value: object) -> str:
     if isinstance(value, list | tuple):
         return cell(", ".join(cell(item) for item in cast("list[Any]", value)))
     text = value if isinstance(value, str) else msgspec.json.encode(value).decode()
-    text = (text.splitlines() or [""])[0]
+    text = visible((text.splitlines() or [""])[0])
     return text if len(text) <= _CELL_CHARACTERS else text[: _CELL_CHARACTERS - 1] + "…"
 
 

@@ -121,6 +121,26 @@ def test_an_idempotency_key_covers_a_file(shell: Shell, queue: str) -> None:
     assert shell.ok(*arguments, stdin="1\n2\n").lines == first
 
 
+def test_what_a_job_says_does_not_speak_to_the_terminal(shell: Shell, queue: str) -> None:
+    """Control characters of errors, reasons and payloads are shown, not obeyed."""
+    evil = "\x1b]0;gone\x07\x9b2J\u202eabc"
+    job_id = shell.json("enqueue", queue, "{}", "--max-retries", "1", "--unique-key", "k")["job_id"]
+    finish(shell, queue, evil)
+    held = shell.json("enqueue", queue, json.dumps({"x": evil}), "--hold-reason", "a\tb")["job_id"]
+    shell.ok("search", "--fresh", "--queue", queue)
+    shown = [
+        shell.ok("inspect", job_id).stdout,
+        shell.ok("inspect", held).stdout,
+        shell.ok("dead", "--queue", queue, "--output", "table").stdout,
+        shell.ok("held", "--queue", queue, "--output", "table").stdout,
+        shell.ok("events", job_id).stdout,
+        shell("inspect", evil).stderr,
+    ]
+    for text in shown:
+        assert not set(text) & set("\x1b\x07\x9b\u202e"), text
+    assert "\\x1b" in shown[2]
+
+
 def test_a_job_explains_what_it_waits_for(shell: Shell, queue: str) -> None:
     """The gates, by either command."""
     job_id = shell.json("enqueue", queue)["job_id"]

@@ -200,7 +200,8 @@ def test_a_form_is_asked_of_every_command(shell: Shell) -> None:
     """--output json gives one document wherever nothing has to exist first."""
     for arguments in (
         *(("queues",), ("workers",), ("status",), ("schedules",), ("webhooks",), ("limits",)),
-        *(("batches",), ("held",), ("dead",), ("dead", "--groups"), ("search",), ("version",)),
+        *(("batches",), ("held",), ("dead",), ("dead", "--groups"), ("version",)),
+        ("search", "--limit", "3"),
         *(("cluster", "status"),),
     ):
         for form in ("json", "yaml"):

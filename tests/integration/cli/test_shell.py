@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -162,6 +163,22 @@ def test_help_loads_neither_server_nor_http(arguments: tuple[str, ...]) -> None:
         check=True,
     )
     assert done.stdout.splitlines()[-1] == "[]"
+
+
+def test_ctrl_c_ends_a_tail_quietly(place: tuple[Shell, Path]) -> None:
+    """Exit code 130, as shells expect, and no trace."""
+    shell, _ = place
+    shell.ok("enqueue", "interrupted")
+    command = [sys.executable, "-m", "corvo", "tail", "--since", "0"]
+    with subprocess.Popen(
+        command, env=shell.variables, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as tail:
+        assert tail.stdout is not None
+        assert tail.stdout.readline()
+        tail.send_signal(signal.SIGINT)
+        _, errors = tail.communicate(timeout=60)
+    assert tail.returncode == 130
+    assert errors.strip() == ""
 
 
 def test_a_server_that_goes_away_is_told_with_its_own_code(tmp_path: Path) -> None:
