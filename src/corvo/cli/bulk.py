@@ -45,7 +45,9 @@ _LIST_PAGE: Final = 200
 
 
 @click.command()
-@click.argument("action", type=click.Choice((*ACTIONS, *ALIASES, *FOLLOW_UPS, "list")))
+@click.argument(
+    "action", metavar="ACTION", type=click.Choice((*ACTIONS, *ALIASES, *FOLLOW_UPS, "list"))
+)
 @click.argument("target", required=False)
 @click.option("--filter", "filter_text", help="JSON: the jobs that match; else from stdin")
 @click.option("--move-to", help="queue to move to", shell_complete=complete_queue)
@@ -63,6 +65,9 @@ _LIST_PAGE: Final = 200
 @connected
 def bulk(session: Session, action: str, target: str | None, **options: Any) -> None:
     """Do ACTION to many jobs: those --filter matches, or those named on standard input.
+
+    ACTION is retry, delete, cancel, move, requeue, change_priority, hold, approve or reject; list,
+    status, abort and undo look after operations that were started.
 
     Standard input may hold ids, a JSON array or lines of JSON; of objects the id is taken, so
     whatever corvo search prints will do. TARGET is the queue of `move`, the priority of

@@ -53,9 +53,8 @@ def show_why(session: Session, job_id: str) -> None:
         print_fields({name: value for name, value in found.items() if name != "gates"})
         for gate in found.get("gates", ()):
             mark = paint("open  ", "green") if gate.get("ok") else paint("closed", "red")
-            click.echo(
-                f"  {mark}  {gate.get('gate')}  {visible(str(gate.get('detail') or ''))}".rstrip()
-            )
+            detail = visible(str(gate.get("detail") or ""))
+            click.echo(f"  {mark}  {gate.get('gate')}  {detail}".rstrip())
 
     session.show(found, render)
 
