@@ -1,11 +1,11 @@
 """The command as shells see it: pipelines, completion, start, the pipe that closes."""
 
 import os
+import resource
 import shutil
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -136,15 +136,19 @@ def test_bash_completes_commands_options_and_queues(place: tuple[Shell, Path]) -
 
 @pytest.mark.parametrize("arguments", [("--help",), ("queues",)])
 def test_the_command_starts_quickly(place: tuple[Shell, Path], arguments: tuple[str, ...]) -> None:
-    """A quarter of a second on a quiet machine; here four times that, for one that is not."""
+    """A quarter of a second on a quiet machine; measured as work, so that others do not count.
+
+    The work itself takes up to twice as long where processors share their parts with others.
+    """
     shell, _ = place
     command = [sys.executable, "-m", "corvo", *arguments]
-    best = 60.0
+    took: list[float] = []
     for _ in range(5):
-        started = time.perf_counter()
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
         subprocess.run(command, env=shell.variables, capture_output=True, check=True)
-        best = min(best, time.perf_counter() - started)
-    assert best < 1.0
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        took.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
+    assert min(took) < 0.6
 
 
 @pytest.mark.parametrize("arguments", [("--help",), ("queues", "--help"), ("enqueue", "--help")])
