@@ -76,7 +76,7 @@ def restore(printer: Printer, file: Path, data_dir: Path, cluster_name: str, nod
 @click.option("-o", "--file", "target", type=_path, help="file to write; standard output if absent")
 @connected
 def export(session: Session, target: Path | None) -> None:
-    """Write queues, limits, jobs and batches as lines of JSON."""
+    """Write queues, limits, jobs, batches, schedules and webhooks as lines of JSON."""
     if target is None:
         session.client.download("GET", f"{API}/admin/export", sys.stdout.buffer)
         sys.stdout.buffer.flush()
