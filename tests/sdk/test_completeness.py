@@ -55,12 +55,12 @@ SAMPLES: dict[str, Any] = {
 }
 
 
-def _public(kind: type) -> dict[str, Any]:
+def public(kind: type) -> dict[str, Any]:
     found = inspect.getmembers(kind, callable)
     return {name: member for name, member in found if not name.startswith("_")}
 
 
-def _sample(name: str, method: Any) -> dict[str, Any]:
+def sample(name: str, method: Any) -> dict[str, Any]:
     if name in SAMPLES:
         return SAMPLES[name]
     parameters = list(inspect.signature(method).parameters.values())[1:]
@@ -120,13 +120,13 @@ class AsyncRecorder:
 
 def _asked_of_client() -> dict[str, Request]:
     found: dict[str, Request] = {}
-    for name, method in _public(Client).items():
+    for name, method in public(Client).items():
         if name in OWN:
             continue
         recorder = Recorder()
         client = Client("http://nowhere", transport=recorder)
         try:
-            result = getattr(client, name)(**_sample(name, method))
+            result = getattr(client, name)(**sample(name, method))
             if inspect.isgenerator(result):
                 next(result, None)
         except (ProtocolError, ConnectionFailedError):
@@ -138,13 +138,13 @@ def _asked_of_client() -> dict[str, Request]:
 
 async def _asked_of_async_client() -> dict[str, Request]:
     found: dict[str, Request] = {}
-    for name, method in _public(AsyncClient).items():
+    for name, method in public(AsyncClient).items():
         if name in OWN:
             continue
         recorder = AsyncRecorder()
         client = AsyncClient("http://nowhere", transport=recorder)
         try:
-            result = getattr(client, name)(**_sample(name, method))
+            result = getattr(client, name)(**sample(name, method))
             if inspect.isasyncgen(result):
                 await anext(result, None)
             else:
@@ -156,7 +156,7 @@ async def _asked_of_async_client() -> dict[str, Request]:
     return found
 
 
-def _operation(request: Request) -> tuple[str, str]:
+def operation(request: Request) -> tuple[str, str]:
     path = request.path.partition("?")[0]
     exact = {(op.method, op.path) for op in CATALOG}
     if (request.method, path) in exact:
@@ -172,7 +172,7 @@ def _operation(request: Request) -> tuple[str, str]:
 
 def test_every_operation_of_the_server_is_a_method() -> None:
     """What the server's own description lists can be called, and nothing else is."""
-    made = {_operation(request) for request in _asked_of_client().values()}
+    made = {operation(request) for request in _asked_of_client().values()}
     # Told apart by what is in the path: POST /webhooks/{name} takes any name.
     assert {(op.method, op.path) for op in CATALOG} - made - NOT_CALLED == set()
 
@@ -198,7 +198,7 @@ def _without_key(body: bytes | None) -> Any:
 
 def test_both_clients_have_the_same_signatures() -> None:
     """Names, parameters, defaults and answers are equal, but for being awaited."""
-    one, other = _public(Client), _public(AsyncClient)
+    one, other = public(Client), public(AsyncClient)
     assert one.keys() == other.keys()
     for name in one:
         assert _plain(inspect.signature(one[name])) == _plain(inspect.signature(other[name])), name
@@ -232,7 +232,7 @@ def test_every_code_of_the_server_has_a_class() -> None:
     assert CODES.keys() - CLASS_OF_CODE.keys() == set()
 
 
-@pytest.mark.parametrize("name", sorted(_public(Client)))
+@pytest.mark.parametrize("name", sorted(public(Client)))
 def test_every_method_says_what_it_does(name: str) -> None:
     """Each public method has a docstring, except the one that only closes."""
     assert name == "close" or inspect.getdoc(getattr(Client, name))

@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from io import BytesIO
-from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
@@ -23,13 +22,6 @@ from corvo_sdk.types import Ack, Heartbeat, NewJob
 from tests.support.process import ServerProcess
 from tests.support.receiver import receiving
 from tests.support.sdk import client_of
-
-
-@pytest.fixture(scope="module")
-def process(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
-    data: Path = tmp_path_factory.mktemp("sdk") / "data"
-    with ServerProcess(data, "--webhook-allow", "127.0.0.1") as process:
-        yield process
 
 
 @pytest.fixture
@@ -272,6 +264,8 @@ def test_bulk_operations(real: Any, queue: str) -> None:
     steps = list(real.bulk_progress(slow.bulk_operation_id))
     assert steps[-1].is_finished
     assert steps[-1].affected == 4
+    known = [operation.id for operation in real.bulk_operations(page_size=1)]
+    assert {done.bulk_operation_id, slow.bulk_operation_id} <= set(known)
     assert real.bulk_operation(slow.bulk_operation_id).status == "completed"
     with pytest.raises(InvalidStateError):
         real.abort_bulk(slow.bulk_operation_id)
@@ -370,6 +364,8 @@ def test_anything_can_be_called_raw(real: Any, queue: str) -> None:
         pass
     with pytest.raises(ValidationError):
         real.request("GET", "api/v1/queues")
+    with pytest.raises(ValidationError):
+        real.request("GET", "/api/v1/queues\r\nx: y")
 
 
 def test_rebuild_of_the_view_can_be_asked_for(real: Any) -> None:

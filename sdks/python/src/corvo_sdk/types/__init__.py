@@ -44,6 +44,7 @@ from corvo_sdk.types.schedules import ScheduleRun as ScheduleRun
 from corvo_sdk.types.search import BatchesPage as BatchesPage
 from corvo_sdk.types.search import Bulk as Bulk
 from corvo_sdk.types.search import BulkOptions as BulkOptions
+from corvo_sdk.types.search import BulkPage as BulkPage
 from corvo_sdk.types.search import BulkResult as BulkResult
 from corvo_sdk.types.search import DeadGroup as DeadGroup
 from corvo_sdk.types.search import DeadGroups as DeadGroups

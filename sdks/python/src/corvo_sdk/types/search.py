@@ -242,3 +242,11 @@ class Bulk(Struct, kw_only=True):
     def is_finished(self) -> bool:
         """Whether nothing more happens by itself."""
         return self.status in {"completed", "aborted", "failed", "undone"}
+
+
+class BulkPage(Struct, kw_only=True):
+    """Operations on many jobs, the newest first."""
+
+    operations: list[Bulk]
+    cursor: str | None = None
+    has_more: bool = False
