@@ -11,7 +11,7 @@ WORKERS ?= 2
 TESTS ?= tests
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test check fix bench scenarios soak openapi proto sdk peers clean
+.PHONY: help setup run test check fix bench scenarios soak openapi proto sdk peers reference clean
 
 help: ## list the targets
 	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)$$/  make \1|\2/' | column -t -s '|' 2>/dev/null \
@@ -73,6 +73,9 @@ proto: setup ## rewrite the messages of gRPC from proto/corvo/v1/worker.proto
 	@mkdir -p build/proto
 	$(BIN)/python -m grpc_tools.protoc -Iproto --python_out=build/proto --pyi_out=build/proto corvo/v1/worker.proto
 	cp build/proto/corvo/v1/worker_pb2.py build/proto/corvo/v1/worker_pb2.pyi src/corvo/api/stream/generated/
+
+reference: setup ## rewrite the generated parts of docs/reference/cli.md from the commands
+	$(BIN)/python -m corvo.cli.reference docs/reference/cli.md
 
 sdk: setup ## rewrite the methods of AsyncClient from those of Client
 	$(BIN)/python -m corvo_sdk.shell.generate

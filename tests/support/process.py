@@ -119,6 +119,8 @@ class ServerProcess:
 def environment() -> dict[str, str]:
     """The environment of a child: ours, without settings of a server somebody runs here."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith("CORVO_")}
+    # Nor with profiles of the person who runs the tests.
+    kept["XDG_CONFIG_HOME"] = str(ROOT / "tests" / "no-profiles")
     paths = (ROOT / "src", ROOT / "sdks/python/src")
     return {**kept, "PYTHONPATH": os.pathsep.join(str(path) for path in paths)}
 

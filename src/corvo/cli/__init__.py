@@ -1,13 +1,19 @@
-"""The command line: a user of the HTTP API with a terminal.
+"""The command line: a user of the SDK with a terminal.
 
-Owns: parsing arguments, printing for people (text) and for programs (`--output json`), exit codes.
-`serve` starts a server; `jobs`, `queues` and `bench` talk to a running one through `client`;
-`offline` opens a data directory that no server has open (fsck, wal).
+Owns: parsing arguments, printing for people (tables) and for programs (JSON, lines of JSON, YAML),
+profiles, exit codes. A command is a click function that gets a `Session`, which knows the server
+and how to print; `client` is the one place that touches the SDK. `serve` starts a server, `offline`
+and `restore` open a data directory that no server has open.
 
 Invariants: every failure prints one sentence, its code and, where there is one, a hint, on standard
 error, and ends with an exit code from `failure`; standard output holds results only.
 
-Deliberately absent: any knowledge of the engine. Only `serve` and `offline` import below `server`.
+A command is loaded when it is used: `corvo --help` and a command in a shell loop stay quick.
 
-Read `main.py` first.
+To add one: write it, give it a line in `main.COMMANDS`, and run `make reference`.
+
+Deliberately absent: any knowledge of the engine. Only `serve`, `offline`, `backup` and `doctor`
+import `server` or below.
+
+Read `main.py` first, then `session.py`.
 """

@@ -15,7 +15,7 @@ import msgspec
 from corvo.cli.client import API, Client, segment
 from corvo.cli.failure import EXIT_REFUSED
 from corvo.cli.load import Run, drive, post
-from corvo.cli.output import client_options, print_fields, print_json
+from corvo.cli.session import Session, connected
 
 PAYLOAD = {"to": "user@example.com", "template": "welcome", "locale": "en"}
 FETCH_TIMEOUT_SECONDS = 10
@@ -110,22 +110,23 @@ class Cycler(Enqueuer):
 @click.option("--jobs", type=click.IntRange(1, 10_000_000), default=10_000, show_default=True)
 @click.option("--connections", type=click.IntRange(1, 4_096), default=64, show_default=True)
 @click.option("--keep", is_flag=True, help="keep the queue of the run instead of deleting it")
-@client_options
-def bench(url: Client, output: str, mode: str, jobs: int, connections: int, *, keep: bool) -> None:
+@connected
+def bench(session: Session, mode: str, jobs: int, connections: int, *, keep: bool) -> None:
     """Measure a running server, and check that no job was lost or doubled."""
+    client = session.client
     tally = Tally(f"bench.{secrets.token_hex(4)}", jobs)
     count = min(connections, jobs)
-    parts = urlsplit(url.url)
+    parts = urlsplit(client.url)
     address = (parts.hostname or "127.0.0.1", parts.port or 80)
     if mode == "enqueue":
         run = drive(address, [Enqueuer(tally) for _ in range(count)])
     else:
         run = drive(address, [Cycler(tally, f"bench-{n}") for n in range(count)])
-    problems = tally.problems + check(tally, mode, jobs, url)
+    problems = tally.problems + check(tally, mode, jobs, client)
     if not keep:
-        url.call("DELETE", f"{API}/queues/{segment(tally.queue)}", query={"confirm": "true"})
+        client.call("DELETE", f"{API}/queues/{segment(tally.queue)}", query={"confirm": "true"})
     report = render(mode, jobs, count, run, problems)
-    print_json(report) if output == "json" else print_fields(report)
+    session.show(report)
     if problems:
         sys.exit(EXIT_REFUSED)
 

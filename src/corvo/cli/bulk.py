@@ -2,18 +2,22 @@
 
 import sys
 import time
-from typing import Any
+from typing import Any, Final
 
 import click
 import msgspec
 
-from corvo.cli.client import API, Client, segment
+from corvo.cli.arguments import PRIORITIES, STRICT, JsonError, complete_queue, given, parse_json
+from corvo.cli.client import segment
 from corvo.cli.failure import EXIT_REFUSED
-from corvo.cli.output import client_options, print_fields, print_json
+from corvo.cli.ids import read_ids
+from corvo.cli.output import print_columns, print_fields
+from corvo.cli.progress import Bar, confirm
+from corvo.cli.session import Session, connected
+from corvo.cli.visible import visible
 from corvo.model.limits import BULK_IDS_MAX
 
-STRICT = {"strict": "true"}
-ACTIONS = (
+ACTIONS: Final = (
     "retry",
     "delete",
     "cancel",
@@ -24,103 +28,181 @@ ACTIONS = (
     "approve",
     "reject",
 )
-FOLLOW_UPS = ("status", "abort", "undo")
-UNFINISHED = ("collecting", "running", "undoing")
-POLL_SECONDS = 0.5
-# What the word after the action means; the other actions have none.
-TARGETS = {"move": "move_to_queue", "change_priority": "priority"}
+FOLLOW_UPS: Final = ("status", "abort", "undo")
+UNFINISHED: Final = ("collecting", "running", "undoing")
+# Shells write it with a dash as well, and `priority` is what the command for one job is called.
+ALIASES: Final = {"change-priority": "change_priority", "priority": "change_priority"}
+# A person is asked before these; what they do to a job can not be seen afterwards.
+DESTRUCTIVE: Final = ("delete", "cancel", "reject")
+POLL_SECONDS: Final = 0.2
+# What the word after the action means, and the option that says the same.
+TARGETS: Final = {"move": ("move_to_queue", "move_to"), "change_priority": ("priority", "priority")}
+_LISTED: Final = (
+    *("id", "action", "status", "total", "affected", "skipped", "errors"),
+    *("created_at", "undo_until"),
+)
+_LIST_PAGE: Final = 200
 
 
 @click.command()
-@click.argument("action", type=click.Choice((*ACTIONS, *FOLLOW_UPS)))
+@click.argument(
+    "action", metavar="ACTION", type=click.Choice((*ACTIONS, *ALIASES, *FOLLOW_UPS, "list"))
+)
 @click.argument("target", required=False)
-@click.option("--filter", "filter_text", help="JSON: the jobs that match; else ids on stdin")
+@click.option("--filter", "filter_text", help="JSON: the jobs that match; else from stdin")
+@click.option("--move-to", help="queue to move to", shell_complete=complete_queue)
+@click.option("--priority", type=click.Choice(PRIORITIES), help="for change_priority")
+@click.option("--reset-attempts", is_flag=True, default=None, help="of moved jobs")
 @click.option("--reason", help="kept with jobs that are held or rejected")
+@click.option("--timeout", help="how long held jobs wait for somebody, such as 1d")
+@click.option("--timeout-action", type=click.Choice(["none", "cancel", "approve"]))
+@click.option("--by", help="who approved or rejected")
+@click.option("--note", help="kept with approved jobs")
 @click.option("--dry-run", is_flag=True, help="count and show a sample; change nothing")
 @click.option("--wait/--no-wait", default=True, help="return when a large operation is over")
-@client_options
-def bulk(url: Client, output: str, action: str, target: str | None, **options: Any) -> None:
-    """Do ACTION to many jobs: those --filter matches, or those whose ids come on standard input.
+@click.option("--limit", type=click.IntRange(min=1), default=50, help="for list")
+@click.option("--yes", is_flag=True, help="do not ask")
+@connected
+def bulk(session: Session, action: str, target: str | None, **options: Any) -> None:
+    """Do ACTION to many jobs: those --filter matches, or those named on standard input.
 
-    TARGET is the queue of `move`, the priority of `change_priority`, and the id of the operation
-    for `status`, `abort` and `undo`.
+    ACTION is retry, delete, cancel, move, requeue, change_priority, hold, approve or reject; list,
+    status, abort and undo look after operations that were started.
+
+    Standard input may hold ids, a JSON array or lines of JSON; of objects the id is taken, so
+    whatever corvo search prints will do. TARGET is the queue of `move`, the priority of
+    `change_priority`, and the id of the operation for `status`, `abort` and `undo`.
     """
-    if action in FOLLOW_UPS:
-        _follow_up(url, output, action, target, wait=options["wait"])
+    action = ALIASES.get(action, action)
+    wait, limit = options.pop("wait"), options.pop("limit")
+    if action == "list":
+        _list(session, limit)
         return
+    if action in FOLLOW_UPS:
+        _follow_up(session, action, target, wait=wait)
+        return
+    filter_text, is_sure = options.pop("filter_text"), options.pop("yes")
     body = _request(action, target, options)
-    if options["filter_text"] is not None:
-        answers = [_start(url, body | {"filter": _filter(options["filter_text"])}, options)]
+    if filter_text is not None:
+        parts = [{"filter": _filter(filter_text)}]
     else:
-        ids = list(dict.fromkeys(sys.stdin.read().split()))
+        if sys.stdin.isatty():
+            raise click.UsageError("pipe jobs into it, or name them with --filter")
+        ids = read_ids(sys.stdin.buffer)
         if not ids:
-            raise click.UsageError("no job ids on standard input, and no --filter")
-        parts = [ids[at : at + BULK_IDS_MAX] for at in range(0, len(ids), BULK_IDS_MAX)]
-        answers = [_start(url, body | {"job_ids": part}, options) for part in parts]
-    for answer in answers:
-        _print(output, answer)
+            _nothing(session)
+            return
+        starts = range(0, len(ids), BULK_IDS_MAX)
+        parts = [{"job_ids": ids[at : at + BULK_IDS_MAX]} for at in starts]
+    if action in DESTRUCTIVE and not options["dry_run"]:
+        _ask(session, body | parts[0], is_sure=is_sure)
+    answers = [_start(session, body | part, wait=wait) for part in parts]
+    session.show(
+        answers[0] if len(answers) == 1 else answers,
+        lambda: _print_all(answers),
+    )
     if any(answer.get("errors") for answer in answers):
         sys.exit(EXIT_REFUSED)
 
 
 def _request(action: str, target: str | None, options: dict[str, Any]) -> dict[str, Any]:
     body: dict[str, Any] = {"action": action}
-    name = TARGETS.get(action)
-    if (name is None) != (target is None):
-        text = f"{action} needs a target" if name else f"{action} takes no target"
+    field, option = TARGETS.get(action, (None, None))
+    for other in ("move_to", "priority"):
+        if other != option and options[other] is not None:
+            raise click.UsageError(f"{action} takes no --{other.replace('_', '-')}")
+    named = options.pop("move_to"), options.pop("priority")
+    word = target or named[0] or named[1]
+    if (field is None) != (word is None):
+        text = f"{action} needs a target" if field else f"{action} takes no target"
         raise click.UsageError(text)
-    if name is not None:
-        body[name] = target
-    if options["reason"] is not None:
-        body["reason"] = options["reason"]
-    if options["dry_run"]:
-        body["dry_run"] = True
-    return body
+    if field is not None:
+        if target and (named[0] or named[1]):
+            raise click.UsageError(f"{action} needs one target, not two")
+        body[field] = word
+    is_dry_run = options["dry_run"]
+    body |= given({name: value for name, value in options.items() if name != "dry_run"})
+    return body | ({"dry_run": True} if is_dry_run else {})
+
+
+def _nothing(session: Session) -> None:
+    """A search that found nothing is no mistake: a pipeline that runs every night ends well."""
+    click.echo("no jobs on standard input: nothing to do", err=True)
+    session.show(
+        {"affected": 0, "skipped": 0, "skipped_reasons": {}, "errors": 0},
+        lambda: click.echo("affected 0"),
+    )
 
 
 def _filter(text: str) -> msgspec.Raw:
+    content = text.encode(errors="surrogateescape")
     try:
-        msgspec.json.decode(text)
-    except msgspec.DecodeError as error:
-        raise click.BadParameter(f"is not JSON: {error}", param_hint="--filter") from error
-    return msgspec.Raw(text.encode())
+        parse_json(content)
+    except JsonError as error:
+        raise click.BadParameter(str(error), param_hint="--filter") from error
+    return msgspec.Raw(content)
 
 
-def _start(url: Client, body: dict[str, Any], options: dict[str, Any]) -> dict[str, Any]:
-    answer: dict[str, Any] = url.call("POST", f"{API}/jobs/bulk", body, query=STRICT).body
-    if answer.get("status") == "processing" and options["wait"]:
-        return _wait(url, answer["bulk_operation_id"])
+def _ask(session: Session, body: dict[str, Any], *, is_sure: bool) -> None:
+    """Tell a person how many jobs it is about. Cost: a dry run, only when somebody is asked."""
+    if is_sure or not (sys.stdin.isatty() and sys.stderr.isatty()):
+        return
+    dry = session.call("POST", "/jobs/bulk", body | {"dry_run": True}, query=STRICT)
+    confirm(f"{body['action']} {dry['affected']} jobs?", is_sure=is_sure)
+
+
+def _start(session: Session, body: dict[str, Any], *, wait: bool) -> dict[str, Any]:
+    answer: dict[str, Any] = session.call("POST", "/jobs/bulk", body, query=STRICT)
+    if answer.get("status") == "processing" and wait:
+        return _wait(session, answer["bulk_operation_id"])
     return answer
 
 
-def _wait(url: Client, name: str) -> dict[str, Any]:
-    while True:
-        found: dict[str, Any] = url.call("GET", f"{API}/bulk/{segment(name)}").body
-        if found["status"] not in UNFINISHED:
-            return found
-        if sys.stderr.isatty():
-            click.echo(f"\r{found['processed']} of {found['total']}", err=True, nl=False)
-        time.sleep(POLL_SECONDS)
+def _wait(session: Session, name: str) -> dict[str, Any]:
+    with Bar(name) as bar:
+        while True:
+            found: dict[str, Any] = session.call("GET", f"/bulk/{segment(name)}")
+            if found["status"] not in UNFINISHED:
+                return found
+            bar.show(found["processed"], found["total"])
+            time.sleep(POLL_SECONDS)
 
 
-def _follow_up(url: Client, output: str, action: str, name: str | None, *, wait: bool) -> None:
+def _list(session: Session, limit: int) -> None:
+    listed: list[dict[str, Any]] = []
+    cursor: dict[str, str] = {}
+    while len(listed) < limit:
+        query = cursor | {"limit": str(min(_LIST_PAGE, limit - len(listed)))}
+        page = session.call("GET", "/bulk", query=query)
+        listed += page["operations"]
+        if not page["has_more"]:
+            break
+        cursor = {"cursor": page["cursor"]}
+    session.show(listed, lambda: print_columns(listed, _LISTED))
+
+
+def _follow_up(session: Session, action: str, name: str | None, *, wait: bool) -> None:
     if name is None:
         raise click.UsageError(f"{action} needs the id of an operation")
-    path = f"{API}/bulk/{segment(name)}"
+    path = f"/bulk/{segment(name)}"
     if action == "status":
-        found = url.call("GET", path).body
+        found = session.call("GET", path)
     else:
-        found = url.call("POST", f"{path}/{action}").body
+        if action == "undo" and wait:
+            # What is under way can not be taken back; a person who asks for it means: when it can.
+            _wait(session, name)
+        found = session.call("POST", f"{path}/{action}")
         if wait and found["status"] in UNFINISHED:
-            found = _wait(url, name)
-    if output == "json":
-        print_json(found)
-    elif action == "undo":
-        click.echo(
-            f"{found['status']}  restored {found['restored']}{_reasons(found, 'not_restored')}"
-        )
-    else:
-        print_fields(found)
+            found = _wait(session, name)
+
+    def render() -> None:
+        if action == "undo":
+            left = _reasons(found, "not_restored")
+            click.echo(f"{found['status']}  restored {found['restored']}{left}")
+        else:
+            print_fields(found)
+
+    session.show(found, render)
 
 
 def _reasons(answer: dict[str, Any], name: str) -> str:
@@ -131,10 +213,12 @@ def _reasons(answer: dict[str, Any], name: str) -> str:
     return f"  {name.replace('_', ' ')} {count} ({reasons})"
 
 
-def _print(output: str, answer: dict[str, Any]) -> None:
-    if output == "json":
-        print_json(answer)
-        return
+def _print_all(answers: list[dict[str, Any]]) -> None:
+    for answer in answers:
+        _print(answer)
+
+
+def _print(answer: dict[str, Any]) -> None:
     if answer.get("status") == "processing":
         click.echo(f"{answer['bulk_operation_id']}  processing {answer['estimated_total']} jobs")
         return
@@ -142,7 +226,7 @@ def _print(output: str, answer: dict[str, Any]) -> None:
     errors = f"  errors {answer['errors']}" if answer["errors"] else ""
     click.echo(f"{verb} {answer['affected']}{_reasons(answer, 'skipped')}{errors}")
     for job in answer.get("sample", ()):
-        payload = msgspec.json.encode(job["payload"]).decode()
+        payload = visible(msgspec.json.encode(job["payload"]).decode())
         click.echo(f"  {job['job_id']}  {job['queue']}  {job['state']}  {payload[:60]}")
     if answer.get("undo_until"):
         click.echo(f"undo with: corvo bulk undo {answer['bulk_operation_id']}", err=True)

@@ -1,40 +1,46 @@
-"""A small private HTTP client: one kept-alive connection, JSON both ways, coded errors."""
+"""The door to a server: the client of the SDK, with errors as the command line prints them."""
 
-import http.client
-from typing import IO, Any, cast
-from urllib.parse import quote, urlencode, urlsplit
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager
+from typing import IO, Any, Final
+from urllib.parse import quote
 
 import msgspec
 
+import corvo_sdk
 from corvo.cli.failure import CallError, UnreachableError
+from corvo_sdk.protocol.session import DEFAULT_URL, Answer
 
-DEFAULT_URL = "http://127.0.0.1:8080"
-API = "/api/v1"
-DOWNLOAD_BYTES = 256 * 1024
-TIMEOUT_SECONDS = 70  # a long poll lasts at most sixty
-
-
-class Answer(msgspec.Struct, frozen=True):
-    """What the server said: status, decoded body (None when empty), the log index it speaks of."""
-
-    status: int
-    body: Any
-    index: int = 0
+API: Final = "/api/v1"
+TIMEOUT_SECONDS: Final = 70  # a long poll lasts at most sixty
+_HINT: Final = "start one with: corvo server, or name another with --url or CORVO_URL"
 
 
 class Client:
-    """Calls of one server, one after the other. Not safe for use from two threads."""
+    """Calls of one server, or of several that stand for each other."""
 
-    def __init__(self, url: str, *, timeout_seconds: float = TIMEOUT_SECONDS) -> None:
-        parts = urlsplit(url if "//" in url else f"http://{url}")
-        if parts.scheme not in {"http", "https"} or not parts.hostname:
-            raise UnreachableError(f"{url!r} is not the address of a server", hint=DEFAULT_URL)
-        self.url = f"{parts.scheme}://{parts.netloc}"
-        kind = (
-            http.client.HTTPSConnection if parts.scheme == "https" else http.client.HTTPConnection
-        )
-        self._connection = kind(parts.hostname, parts.port, timeout=timeout_seconds)
-        self._prefix = parts.path.rstrip("/")
+    def __init__(
+        self,
+        url: str,
+        *,
+        api_key: str | None = None,
+        timeout_seconds: float = TIMEOUT_SECONDS,
+        retries: int = 0,
+    ) -> None:
+        with _translated():
+            self.sdk = corvo_sdk.Client(
+                url,
+                api_key=api_key,
+                timeout_s=timeout_seconds,
+                deadline_s=timeout_seconds,
+                retries=retries,
+                user_agent="corvo-cli",
+            )
+
+    @property
+    def url(self) -> str:
+        """The address in use."""
+        return self.sdk.urls[0]
 
     def call(
         self,
@@ -45,56 +51,48 @@ class Client:
         query: dict[str, str] | None = None,
         headers: dict[str, str] | None = None,
         content_type: str = "application/json",
+        is_repeatable: bool | None = None,
     ) -> Answer:
         """Send one request; an error answer is raised as CallError. Bytes are sent as they are."""
-        target = self._prefix + path + (f"?{urlencode(query)}" if query else "")
-        encoded = body
-        if body is not None and not isinstance(body, bytes):
-            encoded = msgspec.json.encode(body)
-        assert encoded is None or isinstance(encoded, bytes)
-        named = {} if body is None else {"content-type": content_type}
-        answer = self._exchange(method, target, encoded, named | (headers or {}))
-        if answer.status >= 400:
-            raise _error_of(answer)
-        return answer
-
-    def close(self) -> None:
-        self._connection.close()
-
-    def _exchange(
-        self, method: str, target: str, body: bytes | None, headers: dict[str, str]
-    ) -> Answer:
-        try:
-            self._connection.request(method, target, body, headers)
-            response = self._connection.getresponse()
-            content = response.read()
-        except (OSError, http.client.HTTPException) as error:
-            raise self._unreachable(error) from error
-        index = response.headers.get("x-corvo-index", "0")
-        return Answer(response.status, _decode(content), int(index) if index.isdigit() else 0)
+        with _translated():
+            return self.sdk.request(
+                method,
+                path,
+                query=query,
+                body=body,
+                headers=headers,
+                content_type=content_type,
+                is_repeatable=is_repeatable,
+            )
 
     def download(self, method: str, path: str, file: IO[bytes]) -> None:
         """Send one request and write the answer into a file, piece by piece."""
-        try:
-            self._connection.request(method, self._prefix + path)
-            response = self._connection.getresponse()
-            if response.status >= 400:
-                raise _error_of(Answer(response.status, _decode(response.read())))
-            while chunk := response.read(DOWNLOAD_BYTES):
+        with _translated(), self.sdk.open(method, path) as answer:
+            for chunk in answer.chunks:
                 file.write(chunk)
-            if response.length:
-                raise http.client.IncompleteRead(b"", response.length)
-        except http.client.HTTPException as error:
-            raise self._unreachable(error) from error
-        except ConnectionError as error:
-            raise self._unreachable(error) from error
 
-    def _unreachable(self, error: Exception) -> UnreachableError:
-        self._connection.close()
-        return UnreachableError(
-            f"no answer from {self.url}: {error or type(error).__name__}",
-            hint="start one with: corvo server, or name another with --url or CORVO_URL",
-        )
+    def events(
+        self, query: dict[str, str], after: int | None, *, patience_seconds: float
+    ) -> Iterator[dict[str, Any]]:
+        """What happens, without end; a connection that breaks is made again where it was."""
+        # A server that was never there is told at once; the patience is for one that went away.
+        self.call("GET", f"{API}/livez")
+        with _translated():
+            for event in self.sdk.events(
+                queue=query.get("queue"),
+                job_id=query.get("job_id"),
+                event_type=query.get("type"),
+                last_event_id=after,
+                patience_s=patience_seconds,
+            ):
+                found: dict[str, Any] = msgspec.to_builtins(event)
+                if event.at is not None:
+                    at = event.at.isoformat(timespec="milliseconds")
+                    found["at"] = at.replace("+00:00", "Z")
+                yield found
+
+    def close(self) -> None:
+        self.sdk.close()
 
 
 def segment(text: str) -> str:
@@ -102,23 +100,23 @@ def segment(text: str) -> str:
     return quote(text, safe="")
 
 
-def _decode(content: bytes) -> Any:
-    if not content:
-        return None
+@contextmanager
+def _translated() -> Generator[None]:
+    """Turn what the SDK raises into what the command line prints and ends with."""
     try:
-        return msgspec.json.decode(content)
-    except msgspec.DecodeError:
-        return content.decode("utf-8", "replace")
+        yield
+    except corvo_sdk.ConnectionFailedError as error:
+        raise UnreachableError(error.message, hint=_HINT) from error
+    except corvo_sdk.CorvoError as error:
+        if error.status == 0:
+            raise UnreachableError(error.message, hint=error.hint or DEFAULT_URL) from error
+        raise CallError(
+            error.message,
+            code=error.code,
+            status=error.status,
+            hint=error.hint,
+            field=error.field,
+        ) from error
 
 
-def _error_of(answer: Answer) -> CallError:
-    body = cast("dict[str, Any] | str | None", answer.body)
-    if not isinstance(body, dict):
-        body = {}
-    hint = body.get("hint")
-    return CallError(
-        str(body.get("error", f"the server answered {answer.status}")),
-        code=str(body.get("code", f"HTTP_{answer.status}")),
-        status=answer.status,
-        hint=str(hint) if hint else None,
-    )
+__all__ = ["API", "DEFAULT_URL", "Answer", "Client", "segment"]

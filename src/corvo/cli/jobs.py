@@ -1,137 +1,112 @@
-"""Commands about single jobs: enqueue, inspect, why, retry, cancel, move, delete."""
+"""Commands that look at one job: inspect, why, wait."""
 
 import sys
-from typing import Any
+import time
+from typing import Any, Final
 
 import click
-import msgspec
 
-from corvo.cli.client import API, Client, segment
-from corvo.cli.failure import EXIT_REFUSED, CallError, complain
-from corvo.cli.output import client_options, print_fields, print_json
+from corvo.cli.arguments import DURATION
+from corvo.cli.client import segment
+from corvo.cli.failure import EXIT_REFUSED, PatienceError
+from corvo.cli.output import paint, print_columns, print_fields
+from corvo.cli.session import Session, connected
+from corvo.cli.visible import visible
 
-STRICT = {"strict": "true"}  # a misspelt field is an error, never silently ignored
-
-
-def document(text: str) -> object:
-    """Read the JSON of an argument; `-` reads standard input."""
-    source = sys.stdin.buffer.read() if text == "-" else text.encode()
-    try:
-        msgspec.json.decode(source)
-    except msgspec.DecodeError as error:
-        hint = 'quote it for the shell: \'{"to": "a@example.com"}\''
-        raise click.BadParameter(f"is not JSON: {error}; {hint}", param_hint="PAYLOAD") from error
-    # The bytes go out as they came in, so that large numbers keep every digit.
-    return msgspec.Raw(source)
-
-
-def tags_of(pairs: tuple[str, ...]) -> dict[str, str]:
-    tags: dict[str, str] = {}
-    for pair in pairs:
-        name, equals, value = pair.partition("=")
-        if not equals or not name:
-            raise click.BadParameter(f"{pair!r} is not NAME=VALUE", param_hint="--tag")
-        tags[name] = value
-    return tags
-
-
-@click.command()
-@click.argument("queue")
-@click.argument("payload", default="{}")
-@click.option("--priority", type=click.Choice(["critical", "high", "normal"]))
-@click.option("--max-retries", type=int, help="attempts in all, the first one included")
-@click.option("--at", "scheduled_at", help="earliest start, such as 2030-01-31T09:00:00Z")
-@click.option("--expire-after", help="give up when it did not start by then, such as 1h")
-@click.option("--unique-key", help="refuse a second job of the queue with this key")
-@click.option("--unique-period", help="how long the key counts, such as 1h")
-@click.option("--group", help="fairness group within the queue")
-@click.option("--limit-key", help="key that limits of the queue apply to")
-@click.option("--depends-on", multiple=True, help="job that must be completed first; repeatable")
-@click.option("--tag", "tags", multiple=True, help="NAME=VALUE; repeatable")
-@click.option("--idempotency-key", help="a repeated call with this key changes nothing")
-@client_options
-def enqueue(url: Client, output: str, queue: str, payload: str, **options: Any) -> None:
-    """Enqueue a job into QUEUE. PAYLOAD is JSON; `-` reads it from standard input."""
-    body: dict[str, object] = {"queue": queue, "payload": document(payload)}
-    tags = tags_of(options.pop("tags"))
-    body |= {name: value for name, value in options.items() if value not in (None, ())}
-    if tags:
-        body["tags"] = tags
-    answer = url.call("POST", f"{API}/enqueue", body, query=STRICT)
-    if output == "json":
-        print_json(answer.body)
-    elif sys.stdout.isatty():
-        click.echo(f"{answer.body['job_id']}  {answer.body['status']}")
-    else:
-        click.echo(answer.body["job_id"])
+WAIT_SECONDS: Final = 30  # of one call; a longer wait is several
+EVENTS_PAGE: Final = 1_000
 
 
 @click.command()
 @click.argument("job_id")
-@click.option("--why", is_flag=True, help="explain what the job waits for")
-@client_options
-def inspect(url: Client, output: str, job_id: str, *, why: bool) -> None:
+@click.option("--why", is_flag=True, help="explain what the job waits for instead")
+@click.option("--events", is_flag=True, help="show what happened to it instead")
+@click.option("--graph", is_flag=True, help="show the jobs it is tied to instead")
+@connected
+def inspect(session: Session, job_id: str, *, why: bool, events: bool, graph: bool) -> None:
     """Show everything about a job."""
-    path = f"{API}/jobs/{segment(job_id)}" + ("/why" if why else "")
-    document = url.call("GET", path).body
-    if output == "json":
-        print_json(document)
-        return
-    gates = document.pop("gates", [])
-    print_fields(document)
-    for gate in gates:
-        mark = "open  " if gate.get("ok") else "closed"
-        click.echo(f"  {mark}  {gate.get('gate')}  {gate.get('detail') or ''}".rstrip())
-
-
-def _change(name: str, method: str, suffix: str, text: str) -> click.Command:
-    """Build a command that changes the jobs named on its line, one call each."""
-
-    @click.argument("job_ids", nargs=-1, required=True)
-    @client_options
-    def change(url: Client, output: str, job_ids: tuple[str, ...]) -> None:
-        _change_each(url, output, method, suffix, job_ids, None)
-
-    return click.command(name, help=text)(change)
+    if why + events + graph > 1:
+        raise click.UsageError("give one of --why, --events and --graph")
+    if why:
+        show_why(session, job_id)
+    elif events:
+        show_timeline(session, job_id)
+    elif graph:
+        _show_graph(session, job_id)
+    else:
+        session.show(session.call("GET", f"/jobs/{segment(job_id)}"))
 
 
 @click.command()
 @click.argument("job_id")
-@click.argument("queue")
-@client_options
-def move(url: Client, output: str, job_id: str, queue: str) -> None:
-    """Move a job to another queue."""
-    _change_each(url, output, "POST", "/move", (job_id,), {"queue": queue})
+@connected
+def why(session: Session, job_id: str) -> None:
+    """Explain why a job is not running: every gate it has to pass, and which are closed."""
+    show_why(session, job_id)
 
 
-def _change_each(
-    url: Client,
-    output: str,
-    method: str,
-    suffix: str,
-    job_ids: tuple[str, ...],
-    body: object,
-) -> None:
-    results: list[object] = []
-    is_refused = False
-    for job_id in job_ids:
-        try:
-            answer = url.call(method, f"{API}/jobs/{segment(job_id)}{suffix}", body)
-        except CallError as error:
-            # One job in the wrong state does not keep the others from being changed.
-            complain(error)
-            is_refused = True
-            continue
-        results.append(answer.body)
-        if output == "text":
-            status = answer.body.get("status", "ok") if answer.body else "ok"
-            click.echo(f"{job_id}  {status}")
-    if output == "json":
-        print_json(results)
-    if is_refused:
+def show_why(session: Session, job_id: str) -> None:
+    """Print the gates of a job."""
+    found = session.call("GET", f"/jobs/{segment(job_id)}/why")
+
+    def render() -> None:
+        print_fields({name: value for name, value in found.items() if name != "gates"})
+        for gate in found.get("gates", ()):
+            mark = paint("open  ", "green") if gate.get("ok") else paint("closed", "red")
+            detail = visible(str(gate.get("detail") or ""))
+            click.echo(f"  {mark}  {gate.get('gate')}  {detail}".rstrip())
+
+    session.show(found, render)
+
+
+def show_timeline(session: Session, job_id: str) -> None:
+    """Print all that happened to a job, oldest first."""
+    happened: list[dict[str, Any]] = []
+    after = 0
+    while True:
+        query = {"after_seq": str(after), "limit": str(EVENTS_PAGE)}
+        page = session.call("GET", f"/jobs/{segment(job_id)}/events", query=query)
+        happened += page["events"]
+        if page["next_after_seq"] is None:
+            break
+        after = page["next_after_seq"]
+    if page.get("complete") is False:
+        click.echo("older events of this job are no longer kept", err=True)
+    session.show(
+        happened,
+        lambda: print_columns(happened, ("seq", "at", "type", "queue", "attempt", "data")),
+    )
+
+
+def _show_graph(session: Session, job_id: str) -> None:
+    found = session.call("GET", f"/jobs/{segment(job_id)}/graph")
+
+    def render() -> None:
+        print_columns(found["jobs"], ("id", "queue", "state", "attempt", "created_at"))
+        click.echo()
+        print_columns(found["edges"], ("from", "type", "to"))
+
+    session.show(found, render)
+
+
+@click.command()
+@click.argument("job_id")
+@click.option("--timeout", type=DURATION, help="give up after this long, such as 5m; exit code 7")
+@connected
+def wait(session: Session, job_id: str, timeout: float | None) -> None:
+    """Wait until a job has ended and show it. Exit code 0 only when it completed."""
+    deadline = None if timeout is None else time.monotonic() + timeout
+    path = f"/jobs/{segment(job_id)}/wait"
+    while True:
+        left = WAIT_SECONDS if deadline is None else deadline - time.monotonic()
+        span_ms = max(0, round(min(left, WAIT_SECONDS) * 1_000))
+        found = session.call("GET", path, query={"timeout": f"{span_ms}ms"})
+        if found is not None:
+            break
+        if deadline is not None and time.monotonic() >= deadline:
+            raise PatienceError(
+                f"{job_id} has not ended within {timeout:g} s", hint=f"corvo why {job_id}"
+            )
+    session.show(found)
+    if found["state"] != "completed":
         sys.exit(EXIT_REFUSED)
-
-
-retry = _change("retry", "POST", "/retry", "Run jobs again with their attempts reset.")
-cancel = _change("cancel", "POST", "/cancel", "Cancel jobs; active ones are asked to stop.")
-delete = _change("delete", "DELETE", "", "Remove jobs and all they left behind.")

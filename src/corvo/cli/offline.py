@@ -12,11 +12,14 @@ from pathlib import Path
 import click
 
 from corvo.cli.failure import EXIT_CORRUPT, EXIT_REFUSED
-from corvo.cli.output import print_json, print_table
+from corvo.cli.output import Printer, print_table
+from corvo.cli.progress import confirm
+from corvo.cli.session import printing
 from corvo.errors import StorageError
 from corvo.machine import Machine
 from corvo.machine.audit import audit
 from corvo.replication import RealDisk, tool
+from corvo.replication.disk import DirectoryLockedError
 from corvo.server.layout import Layout
 from corvo.storage.rocks import RocksStore
 
@@ -28,7 +31,6 @@ _data_dir = click.option(
     type=click.Path(file_okay=False, path_type=Path),
     help="directory of a server that is not running",
 )
-_output = click.option("--output", type=click.Choice(["text", "json"]), default="text")
 
 
 @contextlib.contextmanager
@@ -48,10 +50,19 @@ def _locked(data_dir: Path) -> Generator[Layout]:
         disk.close(lock)
 
 
+def is_in_use(data_dir: Path) -> bool:
+    """Whether another process has the directory open."""
+    try:
+        with _locked(data_dir):
+            return False
+    except DirectoryLockedError:
+        return True
+
+
 @click.command()
 @_data_dir
-@_output
-def fsck(data_dir: Path, output: str) -> None:
+@printing
+def fsck(printer: Printer, data_dir: Path) -> None:
     """Check every invariant of the stored jobs, queues, limits and counters."""
     with _locked(data_dir) as layout:
         log = tool.verify(RealDisk(), layout.wal)
@@ -62,15 +73,16 @@ def fsck(data_dir: Path, output: str) -> None:
         finally:
             store.close()
     behind = max(0, log.last_index - index)
-    if output == "json":
-        report = {"index": index, "entries_to_replay": behind, "violations": violations}
-        print_json({**report, "log_is_sound": log.is_sound})
-    else:
+
+    def render() -> None:
         click.echo(f"store at entry {index}; {behind} more in the log, applied at the next start")
         click.echo(f"log {'sound' if log.is_sound else 'DAMAGED: see corvo wal verify'}")
         for violation in violations:
             click.echo(f"violated: {violation}")
         click.echo(f"{len(violations)} violations")
+
+    report = {"index": index, "entries_to_replay": behind, "violations": violations}
+    printer.show({**report, "log_is_sound": log.is_sound}, render)
     if violations:
         sys.exit(EXIT_REFUSED)
     if not log.is_sound:
@@ -84,14 +96,13 @@ def wal() -> None:
 
 @wal.command()
 @_data_dir
-@_output
-def verify(data_dir: Path, output: str) -> None:
+@printing
+def verify(printer: Printer, data_dir: Path) -> None:
     """Read the whole log and judge it as a start would, changing nothing."""
     with _locked(data_dir) as layout:
         report = tool.verify(RealDisk(), layout.wal)
-    if output == "json":
-        print_json({"is_sound": report.is_sound, "report": report})
-    else:
+
+    def render() -> None:
         rows = [
             [each.name, str(each.first_index), str(each.size_bytes)] for each in report.segments
         ]
@@ -107,20 +118,22 @@ def verify(data_dir: Path, output: str) -> None:
             click.echo(f"to keep what is before the damage: corvo wal repair --data-dir {data_dir}")
         else:
             click.echo("sound")
+
+    printer.show({"is_sound": report.is_sound, "report": report}, render)
     if not report.is_sound:
         sys.exit(EXIT_CORRUPT)
 
 
 @wal.command()
 @_data_dir
-@_output
 @click.option("--limit", type=click.IntRange(min=1), help="print at most so many records")
-def dump(data_dir: Path, output: str, limit: int | None) -> None:
+@printing
+def dump(printer: Printer, data_dir: Path, limit: int | None) -> None:
     """Print the envelope of every readable record."""
     with _locked(data_dir) as layout:
         lines = tool.dump(RealDisk(), layout.wal, limit)
-        if output == "json":
-            print_json(list(lines))
+        if not printer.is_for_people:
+            printer.show(list(lines))
             return
         for line in lines:
             click.echo(
@@ -132,22 +145,22 @@ def dump(data_dir: Path, output: str, limit: int | None) -> None:
 
 @wal.command()
 @_data_dir
-@_output
 @click.option("--yes", is_flag=True, help="do not ask")
-def repair(data_dir: Path, output: str, *, yes: bool) -> None:
+@printing
+def repair(printer: Printer, data_dir: Path, *, yes: bool) -> None:
     """Cut the log to its longest good prefix; what is taken out is kept beside it."""
-    if not yes:
-        click.confirm(
-            "Entries after the damage leave the log, also answered ones. Go on?", abort=True
-        )
+    if not yes and not sys.stdin.isatty():
+        raise click.UsageError("entries after the damage leave the log: --yes says so")
+    confirm("Entries after the damage leave the log, also answered ones. Go on?", is_sure=yes)
     with _locked(data_dir) as layout:
         report = tool.repair(RealDisk(), layout.wal)
-    if output == "json":
-        print_json(report)
-        return
-    for damage in report.damages:
-        click.echo(f"was damaged: {damage.render()}")
-    for name in report.set_aside:
-        click.echo(f"kept aside: {name}")
-    outcome = "repaired" if report.changed else "nothing to repair"
-    click.echo(f"{outcome}; the log ends at entry {report.last_index}")
+
+    def render() -> None:
+        for damage in report.damages:
+            click.echo(f"was damaged: {damage.render()}")
+        for name in report.set_aside:
+            click.echo(f"kept aside: {name}")
+        outcome = "repaired" if report.changed else "nothing to repair"
+        click.echo(f"{outcome}; the log ends at entry {report.last_index}")
+
+    printer.show(report, render)

@@ -151,7 +151,6 @@ def test_many_jobs_are_changed_at_once_and_brought_back(server: ServerProcess) -
 
 def test_bulk_without_jobs_or_target_is_a_usage_error(server: ServerProcess) -> None:
     """Nothing is sent when it can not be meant."""
-    assert corvo("bulk", "retry", url=server.url, stdin="").returncode == 2
     assert corvo("bulk", "move", url=server.url, stdin="job_x").returncode == 2
     assert corvo("bulk", "retry", "target", url=server.url, stdin="job_x").returncode == 2
     assert corvo("bulk", "retry", "--filter", "{", url=server.url).returncode == 2
