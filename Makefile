@@ -11,7 +11,7 @@ WORKERS ?= 2
 TESTS ?= tests
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test check fix bench scenarios soak openapi clean
+.PHONY: help setup run test check fix bench scenarios soak openapi sdk clean
 
 help: ## list the targets
 	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)$$/  make \1|\2/' | column -t -s '|' 2>/dev/null \
@@ -23,9 +23,9 @@ $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
 
 # The server alone: what `make run` needs.
-$(VENV)/.stamp-run: requirements.lock pyproject.toml | $(BIN)/python
+$(VENV)/.stamp-run: requirements.lock pyproject.toml sdks/python/pyproject.toml | $(BIN)/python
 	$(PIP) install --only-binary :all: -r requirements.lock
-	$(PIP) install --no-build-isolation --no-deps -e .
+	$(PIP) install --no-build-isolation --no-deps -e sdks/python -e .
 	@touch $@
 
 # The server and the tools of `make test`.
@@ -45,6 +45,7 @@ check: setup ## format, lint, types, import contracts
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/basedpyright --level error
+	$(BIN)/mypy
 	$(BIN)/lint-imports --no-logo
 
 fix: setup ## format and repair what can be repaired
@@ -63,6 +64,10 @@ soak: setup ## let the judges of the machine search for as long as they like
 openapi: setup ## rewrite spec/openapi.json from the wire types and the catalog of routes
 	$(BIN)/python -m corvo.api.openapi > spec/openapi.json
 
+sdk: setup ## rewrite the methods of AsyncClient from those of Client
+	$(BIN)/python -m corvo_sdk.shell.generate
+	$(BIN)/ruff format --quiet sdks/python/src/corvo_sdk/shell/awaiting
+
 clean: ## remove the environment, caches and build results; ./data stays
-	rm -rf $(VENV) build dist .pytest_cache .ruff_cache .hypothesis .import_linter_cache
-	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +
+	rm -rf $(VENV) build dist .pytest_cache .ruff_cache .hypothesis .import_linter_cache .mypy_cache
+	find src sdks tests -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -24,15 +24,30 @@ def _declared(requirements: list[str]) -> dict[str, str]:
     return {_plain(match.group(1)): match.group(2) for match in matches if match}
 
 
-def _project() -> dict[str, object]:
-    return tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+def _project(folder: str = ".") -> dict[str, object]:
+    return tomllib.loads((ROOT / folder / "pyproject.toml").read_text(encoding="utf-8"))
 
 
 def test_lock_holds_every_declared_dependency_at_its_version() -> None:
     """The lock and pyproject.toml agree, so `make setup` installs what is declared."""
     project = _project()["project"]
     assert isinstance(project, dict)
-    assert _declared(project["dependencies"]).items() <= _pins("requirements.lock").items()
+    declared = _declared(project["dependencies"])
+    # The SDK is installed from this tree, beside the server.
+    sdk = _project("sdks/python")["project"]
+    assert isinstance(sdk, dict)
+    assert declared.pop("corvo-sdk") == sdk["version"]
+    assert declared.items() <= _pins("requirements.lock").items()
+
+
+def test_every_dependency_of_the_sdk_is_locked() -> None:
+    """What the SDK asks for as a range is pinned by the lock, within that range's lower end."""
+    sdk = _project("sdks/python")["project"]
+    assert isinstance(sdk, dict)
+    pins = _pins("requirements.lock")
+    for requirement in sdk["dependencies"]:
+        name, _, bounds = requirement.partition(">=")
+        assert pins[_plain(name)] == bounds.partition(",")[0]
 
 
 def test_development_lock_holds_every_tool_at_its_version() -> None:

@@ -1,0 +1,208 @@
+"""The asynchronous client: does what `protocol.exchange` says, with a transport and a clock."""
+
+import asyncio
+import inspect
+import os
+import random
+import time
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from typing import Any, Final, Self, TypeVar, assert_never
+
+from msgspec.structs import replace
+
+from corvo_sdk.errors import ConnectionFailedError, ProtocolError
+from corvo_sdk.protocol.call import Call, Reply, Request
+from corvo_sdk.protocol.exchange import Exchange, Failed, Finished, Policy, Refresh, Send, Wait
+from corvo_sdk.protocol.session import JSON, Answer, raw_call, session_of
+from corvo_sdk.shell.awaiting.producing import Producing
+from corvo_sdk.shell.awaiting.working import Working
+from corvo_sdk.transport.ports import AsyncStreamReply, AsyncTransport, Tls
+
+T = TypeVar("T")
+
+_REFUSAL_BYTES_MAX: Final = 64 * 1024  # read of a refusal, where an endless body was asked for
+
+
+class AsyncClient(Producing, Working):
+    """Calls of one server, or of several that stand for each other. For one event loop.
+
+    `url` is one address, several with commas, or a list; without it CORVO_URL, else the server on
+    this machine. `api_key` comes from CORVO_API_KEY when it is left out. `token_provider` is asked
+    for a bearer token, and again when the server refuses it. `timeout_s` bounds one try beyond the
+    time a long poll waits, `deadline_s` the whole call, `retries` the tries after the first.
+    """
+
+    def __init__(
+        self,
+        url: str | Sequence[str] | None = None,
+        *,
+        api_key: str | None = None,
+        bearer_token: str | None = None,
+        token_provider: Callable[[], str | Awaitable[str]] | None = None,
+        headers: Mapping[str, str] | None = None,
+        timeout_s: float = 10.0,
+        deadline_s: float | None = None,
+        retries: int = 4,
+        transport: AsyncTransport | None = None,
+        tls: Tls | None = None,
+        user_agent: str | None = None,
+    ) -> None:
+        deadline_s = 3 * timeout_s if deadline_s is None else deadline_s
+        self._session = session_of(
+            url,
+            os.environ,
+            api_key=api_key,
+            bearer_token=bearer_token,
+            has_token_provider=token_provider is not None,
+            headers=headers,
+            user_agent=user_agent,
+            policy=Policy(timeout_s, deadline_s, retries),
+        )
+        self._token_provider = token_provider
+        self._token: str | None = None
+        self._transport = _on_loop(tls) if transport is None else transport
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    @property
+    def urls(self) -> tuple[str, ...]:
+        """The addresses, the one in use first."""
+        servers = self._session.servers
+        return servers.urls[servers.index :] + servers.urls[: servers.index]
+
+    async def close(self) -> None:
+        await self._transport.close()
+
+    async def request(
+        self,
+        method: str,
+        path: str,
+        *,
+        query: Mapping[str, Any] | None = None,
+        body: object = None,
+        headers: Mapping[str, str] | None = None,
+        timeout_s: float | None = None,
+        content_type: str = JSON,
+        is_repeatable: bool | None = None,
+    ) -> Answer:
+        """Call anything; `path` is from the root, as in "/api/v1/queues".
+
+        A refusal is raised. Unless `is_repeatable` says so, GET, HEAD, PUT, PATCH and what has an
+        Idempotency-Key header are repeated when the connection breaks.
+        """
+        call = raw_call(
+            method,
+            path,
+            query=query,
+            body=body,
+            headers=headers,
+            content_type=content_type,
+            is_repeatable=is_repeatable,
+        )
+        return await self._run(call, timeout_s)
+
+    @asynccontextmanager
+    async def open(
+        self,
+        method: str,
+        path: str,
+        *,
+        query: Mapping[str, Any] | None = None,
+        body: object = None,
+        headers: Mapping[str, str] | None = None,
+        timeout_s: float | None = None,
+        content_type: str = JSON,
+    ) -> AsyncGenerator[AsyncStreamReply, None]:
+        """Call anything and read the answer piece by piece; `timeout_s` is between two pieces."""
+        call = raw_call(
+            method, path, query=query, body=body, headers=headers, content_type=content_type
+        )
+        opened: list[AsyncStreamReply] = []
+        async with AsyncExitStack() as held:
+
+            async def send(base_url: str, request: Request) -> Reply:
+                async with AsyncExitStack() as tried:
+                    stream = await tried.enter_async_context(
+                        self._transport.stream(base_url, request)
+                    )
+                    if stream.status >= 400:
+                        return Reply(stream.status, stream.headers, await _refusal_of(stream))
+                    held.push_async_exit(tried.pop_all())
+                    opened.append(stream)
+                    return Reply(stream.status, stream.headers, b"")
+
+            await self._exchange(call, timeout_s, send)
+            yield opened[0]
+
+    async def _run(self, call: Call[T], timeout_s: float | None = None) -> T:
+        return call.read(await self._exchange(call, timeout_s, self._transport.send))
+
+    async def _exchange(
+        self,
+        call: Call[T],
+        timeout_s: float | None,
+        send: Callable[[str, Request], Awaitable[Reply]],
+    ) -> Reply:
+        session, clock = self._session, time.monotonic
+        if session.has_token_provider and self._token is None:
+            await self._refresh()
+        exchange = Exchange(
+            session.servers,
+            session.policy,
+            repeat=call.repeat,
+            now_s=clock(),
+            chance=random.random,
+            timeout_s=timeout_s,
+            wait_s=call.wait_s,
+            has_token_provider=session.has_token_provider,
+        )
+        step = exchange.start(clock())
+        while True:
+            match step:
+                case Send():
+                    headers = session.headers_of(call.request.headers, self._token)
+                    request = replace(call.request, headers=headers, timeout_s=step.timeout_s)
+                    try:
+                        reply = await send(step.base_url, request)
+                    except ConnectionFailedError as error:
+                        step = exchange.on_failure(error, clock())
+                    else:
+                        step = exchange.on_reply(reply, clock())
+                case Wait():
+                    await asyncio.sleep(step.seconds)
+                    step = exchange.on_waited(clock())
+                case Refresh():
+                    await self._refresh()
+                    step = exchange.on_refreshed(clock())
+                case Finished():
+                    return step.reply
+                case Failed():
+                    raise step.error
+                case _:
+                    assert_never(step)
+
+    async def _refresh(self) -> None:
+        assert self._token_provider is not None
+        token = self._token_provider()
+        self._token = await token if inspect.isawaitable(token) else token
+
+
+async def _refusal_of(stream: AsyncStreamReply) -> bytes:
+    body = b""
+    async for chunk in stream.chunks:
+        body += chunk
+        if len(body) > _REFUSAL_BYTES_MAX:
+            raise ProtocolError("the refusal is too long", status=stream.status)
+    return body
+
+
+def _on_loop(tls: Tls | None) -> AsyncTransport:
+    # Imported late: a program that uses the other client never loads aiohttp.
+    from corvo_sdk.transport.loop import LoopTransport  # noqa: PLC0415
+
+    return LoopTransport(tls=tls)
