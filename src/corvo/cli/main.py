@@ -36,6 +36,7 @@ COMMANDS: dict[str, str] = {
     "import": "backup",
     "fsck": "offline",
     "wal": "offline",
+    "top": "top",
 }
 
 

@@ -1,4 +1,4 @@
-"""What one can do to jobs from a screen: the request it makes, and the sentence about its outcome."""
+"""What one can do to jobs from a screen: the request, and the sentence about its outcome."""
 
 import asyncio
 from typing import Any, Final

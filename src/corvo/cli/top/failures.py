@@ -78,7 +78,7 @@ class FailuresPage(Page):
             Column("error", "error", _error, order=_error_text, is_falling_first=False),
         ]
 
-    # --- data ---------------------------------------------------------------------------------------
+    # --- data -------------------------------------------------------------------------------------
 
     async def load(self) -> None:
         self._all = await self.source.groups()
@@ -118,7 +118,10 @@ class FailuresPage(Page):
         else:
             self.groups.empty = [
                 Cell("✓ No dead jobs.", "good"),
-                Cell("A job that has used up its tries, or may not run any more, shows up here.", "dim"),
+                Cell(
+                    "A job that has used up its tries shows up here, with its error.",
+                    "dim",
+                ),
             ]
         self.groups.show(shown)
         self.post_message(self.Told())
@@ -144,7 +147,7 @@ class FailuresPage(Page):
             parts.append(f"{count(marked)} marked")
         return " · ".join(parts)
 
-    # --- what actions are about -----------------------------------------------------------------------
+    # --- what actions are about -------------------------------------------------------------------
 
     def target(self) -> Target | None:
         if self.dead.has_focus:
@@ -166,7 +169,7 @@ class FailuresPage(Page):
         row = self.dead.current
         return None if row is None else row.id
 
-    # --- keys ---------------------------------------------------------------------------------------
+    # --- keys -------------------------------------------------------------------------------------
 
     def on_table_opened(self, event: Table.Opened) -> None:
         event.stop()

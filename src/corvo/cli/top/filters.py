@@ -28,7 +28,7 @@ FIELDS: Final[dict[str, str]] = {
     "kind": "error_fingerprint",
     "jq": "payload_jq",
 }
-HELP = "queue: state: tag:key=value error: worker: id: kind: priority: batch: group: unique: jq: or words"
+HELP = "queue: state: tag:k=v error: worker: id: kind: priority: batch: group: unique: jq:"
 
 
 class FilterError(CorvoError):

@@ -26,6 +26,7 @@ class JobsList(Page):
     title: ClassVar[str] = "Jobs"
     filter_hint: ClassVar[str] = "queue:emails state:dead tag:tenant=acme words of the payload"
     has_jobs: ClassVar[bool] = True
+    filters_here: ClassVar[bool] = False
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("f", "next_state", "State"),
         Binding("A", "mean_all", "All that match", show=False),
@@ -47,27 +48,29 @@ class JobsList(Page):
     def compose(self) -> ComposeResult:
         yield self.table
 
-    # --- data ---------------------------------------------------------------------------------------
+    # --- data -------------------------------------------------------------------------------------
 
     async def load(self) -> None:
-        body = self._filter | {
-            "sort": self.table.order.server_order,
-            "order": "desc" if self.table.is_falling else "asc",
-            "limit": PAGE_SIZE,
-        }
-        if self._cursors:
-            body["cursor"] = self._cursors[-1]
-        asked = dict(body)
-        answer = await self.source.search(body)
+        asked = self._request()
+        answer = await self.source.search(asked)
+        if asked != self._request():
+            return  # Filter, order or page have changed meanwhile; the next look is under way.
         if self._cursors and not answer.jobs:
             # The page has emptied since; the first one tells what there is.
             self._start_over()
             return
-        if asked == body:
-            self._answer = answer
-            self.table.empty = self._empty()
-            self.table.show(answer.jobs, keeps_marks=True)
-            self.post_message(self.Told())
+        self._answer = answer
+        self.table.empty = self._empty()
+        self.table.show(answer.jobs, keeps_marks=True)
+        self.post_message(self.Told())
+
+    def _request(self) -> dict[str, Any]:
+        request = self._filter | {
+            "sort": self.table.order.server_order,
+            "order": "desc" if self.table.is_falling else "asc",
+            "limit": PAGE_SIZE,
+        }
+        return request | ({"cursor": self._cursors[-1]} if self._cursors else {})
 
     def _empty(self) -> list[Cell]:
         if self.filter_text:
@@ -78,7 +81,7 @@ class JobsList(Page):
         return [
             Cell("No jobs. Enqueue one:"),
             Cell(""),
-            Cell("corvo enqueue hello '{\"to\": \"world\"}'", "accent"),
+            Cell('corvo enqueue hello \'{"to": "world"}\'', "accent"),
         ]
 
     def set_filter(self, text: str) -> None:
@@ -100,7 +103,9 @@ class JobsList(Page):
         about = "at least " if answer.total_is_estimate else ""
         parts = [f"{about}{plural(answer.total, 'job')}"]
         if answer.has_more or self._cursors:
-            parts.append(f"page {len(self._cursors) + 1}" + (" · n next" if answer.has_more else ""))
+            parts.append(
+                f"page {len(self._cursors) + 1}" + (" · n next" if answer.has_more else "")
+            )
         if self._means_all:
             parts.append("ALL that match are meant")
         elif self.table.marks:
@@ -109,7 +114,7 @@ class JobsList(Page):
             parts.append("the search ran out of time, this is a part")
         return " · ".join(parts)
 
-    # --- what actions are about -----------------------------------------------------------------------
+    # --- what actions are about -------------------------------------------------------------------
 
     def target(self) -> Target | None:
         if self._means_all and self._answer is not None:
@@ -127,7 +132,7 @@ class JobsList(Page):
         row = self.table.current
         return None if row is None else row.id
 
-    # --- keys ---------------------------------------------------------------------------------------
+    # --- keys -------------------------------------------------------------------------------------
 
     def on_table_opened(self, event: Table.Opened) -> None:
         event.stop()

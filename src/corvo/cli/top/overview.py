@@ -4,6 +4,7 @@ from collections.abc import Iterable, Sequence
 
 from msgspec import Struct
 from rich.text import Text
+from textual.geometry import Size
 from textual.widget import Widget
 
 from corvo.cli.top.facts import Minute, Queue, Status
@@ -14,6 +15,7 @@ from corvo.cli.top.wording import NOTHING, compact, count, micros, plain, rate, 
 
 COUNTED = ("pending", "active", "scheduled", "retrying", "held", "dead", "completed")
 LABEL_WIDTH = 6
+LINES_COUNT = 4
 MINUTES_WIDTH = 30
 LAG_NOTED = 1_000  # entries; a busy search index is always a few behind
 
@@ -59,8 +61,8 @@ class Overview(Widget):
             ]
         return Text("\n", no_wrap=True).join(lines)
 
-    def get_content_height(self, *_: object) -> int:
-        return 4
+    def get_content_height(self, container: Size, viewport: Size, width: int) -> int:  # noqa: ARG002
+        return LINES_COUNT
 
     def _state(self) -> Iterable[Text]:
         figures, link = self.figures, self.link
@@ -95,7 +97,9 @@ def _jobs(figures: Figures) -> Iterable[Text]:
         number = figures.counts.get(name, 0)
         sign, tone = STATE_SIGNS[name]
         style = STYLES[tone if number else "dim"]
-        yield Text.assemble((f"{sign} ", style), (f"{name} ", STYLES["dim"]), (count(number), style))
+        yield Text.assemble(
+            (f"{sign} ", style), (f"{name} ", STYLES["dim"]), (count(number), style)
+        )
     yield _pair("queues", count(figures.queues_count))
     if figures.status is not None:
         yield _pair("workers", count(figures.status.workers_count))
@@ -130,7 +134,9 @@ def _log(status: Status) -> Iterable[Text]:
     yield _label("log")
     yield _pair("index", count(status.index))
     for name, timing in (("sync", status.sync_time), ("apply", status.apply_time)):
-        shown = f"p50 {micros(timing.p50_us)} p99 {micros(timing.p99_us)}" if timing.count else NOTHING
+        shown = (
+            f"p50 {micros(timing.p50_us)} p99 {micros(timing.p99_us)}" if timing.count else NOTHING
+        )
         yield _pair(name, shown)
     view = status.view
     if view.state == "off":

@@ -16,6 +16,7 @@ class Page(Vertical):
     title: ClassVar[str] = ""
     filter_hint: ClassVar[str] = ""
     has_jobs: ClassVar[bool] = False
+    filters_here: ClassVar[bool] = True  # at each key, without asking the server
 
     class Told(Message):
         """What the page shows has changed, and so has the line about it."""
@@ -49,7 +50,7 @@ class Page(Vertical):
         return self.clock.now_ms() / 1000
 
     async def load(self) -> None:
-        """Ask the server and show the answer; raises what the call raises, and shows the old then."""
+        """Ask the server and show the answer; raises what the call raises, and changes nothing."""
         raise NotImplementedError
 
     def summary(self) -> str:
@@ -57,7 +58,7 @@ class Page(Vertical):
         raise NotImplementedError
 
     def set_filter(self, text: str) -> None:
-        """Show only what matches; raises FilterError and changes nothing when it can not be read."""
+        """Show only what matches; raises FilterError, and changes nothing, when it is not read."""
         raise NotImplementedError
 
     def escape(self) -> bool:

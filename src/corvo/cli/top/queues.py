@@ -111,7 +111,7 @@ class QueuesPage(Page):
             number("workers_waiting", "waiting", 8, 9, "good"),
         ]
 
-    # --- data ---------------------------------------------------------------------------------------
+    # --- data -------------------------------------------------------------------------------------
 
     def take(self, queues: Sequence[Queue]) -> None:
         """Show a new look at all queues."""
@@ -152,7 +152,11 @@ class QueuesPage(Page):
 
     def summary(self) -> str:
         shown, total = len(self.table.rows), len(self._all)
-        parts = [plural(total, "queue") if shown == total else f"{count(shown)} of {plural(total, 'queue')}"]
+        parts = [
+            plural(total, "queue")
+            if shown == total
+            else f"{count(shown)} of {plural(total, 'queue')}"
+        ]
         if self.table.marks:
             parts.append(f"{count(len(self.table.marks))} marked")
         paused = sum(1 for queue in self._all if queue.paused)
@@ -171,7 +175,7 @@ class QueuesPage(Page):
         """All queues there are, for suggestions."""
         return [queue.name for queue in self._all]
 
-    # --- keys ---------------------------------------------------------------------------------------
+    # --- keys -------------------------------------------------------------------------------------
 
     def on_table_opened(self, event: Table.Opened) -> None:
         event.stop()

@@ -1,12 +1,10 @@
 """Every call the screens make, in one place: what is asked, and the facts that come back."""
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping
 from typing import Any, TypeVar
 from urllib.parse import quote
 
 import msgspec
-from corvo_sdk import AsyncClient
-from corvo_sdk.errors import CorvoError as CallError
 
 from corvo.cli.top.facts import (
     BulkResult,
@@ -21,6 +19,9 @@ from corvo.cli.top.facts import (
     Why,
     Worker,
 )
+from corvo_sdk import AsyncClient
+from corvo_sdk.errors import ConnectionFailedError, UnavailableError, ViewUnavailableError
+from corvo_sdk.errors import CorvoError as CallError
 
 API = "/api/v1"
 Fact = TypeVar("Fact")
@@ -31,12 +32,15 @@ GROUPS_MAX = 200
 METRICS_BYTES_MAX = 8 * 1024 * 1024
 EVENTS_MAX = 500
 
-VIEW_CODES = frozenset({"VIEW_DOWN", "VIEW_BEHIND", "QUERY_TIMEOUT"})
+STREAM_SILENCE_S = 40.0  # a quiet stream says something every fifteen seconds
+STREAM_BYTES_MAX = 1024 * 1024  # of one event; the server's are far smaller
 
 
 def is_away(error: CallError) -> bool:
     """Tell whether the server can not be reached or takes no requests now."""
-    return error.code not in VIEW_CODES and (not error.status or error.status in {502, 503, 504})
+    if isinstance(error, ViewUnavailableError):
+        return False
+    return isinstance(error, ConnectionFailedError | UnavailableError)
 
 
 class Source:
@@ -51,7 +55,7 @@ class Source:
     async def close(self) -> None:
         await self._client.close()
 
-    # --- reads of the core ------------------------------------------------------------------------
+    # --- reads of the core ----------------------------------------------------------------------
 
     async def status(self) -> Status:
         return await self._get("/cluster/status", Status)
@@ -70,7 +74,7 @@ class Source:
         return await self._get("/metrics/throughput", Throughput)
 
     async def metrics(self) -> str:
-        """The page of metrics as text; nothing when it is too large to be read every few seconds."""
+        """The page of metrics as text; nothing when it is too large to be read now and then."""
         body = await self._body("GET", "/metrics")
         return body if isinstance(body, str) and len(body) <= METRICS_BYTES_MAX else ""
 
@@ -80,7 +84,7 @@ class Source:
     async def why(self, job_id: str) -> Why:
         return await self._get(f"/jobs/{_segment(job_id)}/why", Why)
 
-    # --- reads of the search index ------------------------------------------------------------------
+    # --- reads of the search index ----------------------------------------------------------------
 
     async def search(self, body: Mapping[str, Any]) -> JobsPage:
         answer = await self._body("POST", "/jobs/search", body=dict(body), query=self._after())
@@ -96,13 +100,23 @@ class Source:
         answer = await self._body("GET", f"/jobs/{_segment(job_id)}/events", query=query)
         return msgspec.convert(answer, Timeline)
 
-    async def follow(self, job_id: str, after_seq: int) -> AsyncIterator[Event]:
-        """Events of one job as they happen, resumed after a break by the client."""
-        stream = self._client.events(job_id=[job_id], last_event_id=after_seq)
-        async for event in stream:
-            yield msgspec.convert(event, Event, from_attributes=True)
+    async def follow(self, job_id: str, after_seq: int | None) -> AsyncIterator[Event]:
+        """Events of one job as they happen; ends or raises when the stream does."""
+        query = {"job_id": job_id}
+        if after_seq is not None:
+            query["last_event_id"] = str(after_seq)
+        opened = self._client.open("GET", f"{API}/events", query=query, timeout_s=STREAM_SILENCE_S)
+        async with opened as stream:
+            rest = b""
+            async for chunk in stream.chunks:
+                *whole, rest = (rest + chunk).split(b"\n")
+                if len(rest) > STREAM_BYTES_MAX:
+                    return
+                for event in map(_event_of, whole):
+                    if event is not None:
+                        yield event
 
-    # --- changes ------------------------------------------------------------------------------------
+    # --- changes ----------------------------------------------------------------------------------
 
     async def pause(self, queue: str, *, is_paused: bool) -> None:
         verb = "pause" if is_paused else "resume"
@@ -119,7 +133,7 @@ class Source:
         answer = await self._change("POST", f"/bulk/{_segment(operation_id)}/undo")
         return msgspec.convert(answer, BulkResult)
 
-    # --- below --------------------------------------------------------------------------------------
+    # --- below ------------------------------------------------------------------------------------
 
     def _after(self) -> dict[str, str]:
         return {"after": str(self._written_index)} if self._written_index else {}
@@ -129,9 +143,7 @@ class Source:
 
     async def _change(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> Any:
         sent = dict(body) if body is not None else {}
-        answer = await self._client.request(
-            method, API + path, body=sent, timeout_s=BULK_TIMEOUT_S
-        )
+        answer = await self._client.request(method, API + path, body=sent, timeout_s=BULK_TIMEOUT_S)
         self._written_index = max(self._written_index, answer.index)
         return answer.body
 
@@ -153,12 +165,23 @@ class Source:
         return answer.body
 
 
-def connect(url: Sequence[str], api_key: str | None) -> Source:
-    """A source for one or several addresses of a server."""
+def connect(url: str, api_key: str | None) -> Source:
+    """A source for one address of a server, or several with commas."""
+    count = len(url.split(","))
     # The screens ask again by themselves and say that they do; a client that tried on silently
-    # would only hide for how long nobody has answered.
-    client = AsyncClient(list(url), api_key=api_key, timeout_s=TIMEOUT_S, retries=max(0, len(url) - 1))
-    return Source(client, ", ".join(url))
+    # would only hide for how long nobody has answered. Only another address is tried at once.
+    client = AsyncClient(url, api_key=api_key, timeout_s=TIMEOUT_S, retries=count - 1)
+    return Source(client, ", ".join(client.urls))
+
+
+def _event_of(line: bytes) -> Event | None:
+    """The event in a line of the stream; None for comments and for news about the stream itself."""
+    if not line.startswith(b"data:"):
+        return None
+    try:
+        return msgspec.json.decode(line[5:], type=Event)
+    except msgspec.MsgspecError:
+        return None
 
 
 def _segment(text: str) -> str:

@@ -11,7 +11,7 @@ from rich.segment import Segment
 from rich.style import Style
 from textual import events
 from textual.binding import Binding, BindingType
-from textual.geometry import Region, Size
+from textual.geometry import Size
 from textual.message import Message
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
@@ -91,7 +91,7 @@ class Table(ScrollView, Generic[Row], can_focus=True):
         self.is_falling = self._column(sort).is_falling_first
         self.empty: Sequence[Cell] = ()
 
-    # --- what others ask ----------------------------------------------------------------------------
+    # --- what others ask --------------------------------------------------------------------------
 
     @property
     def rows(self) -> Sequence[Row]:
@@ -116,7 +116,7 @@ class Table(ScrollView, Generic[Row], can_focus=True):
         return [] if row is None else [self._key_of(row)]
 
     def show(self, rows: Sequence[Row], *, keeps_marks: bool = False) -> None:
-        """Take new rows. Marks of rows that are gone are dropped, unless they are on other pages."""
+        """Take new rows; marks of rows that are gone go, unless they may be on other pages."""
         before = self.current
         key = None if before is None else self._key_of(before)
         self._rows = self._sorted(rows)
@@ -145,7 +145,7 @@ class Table(ScrollView, Generic[Row], can_focus=True):
         self._scroll_to_cursor()
         self.refresh()
 
-    # --- order --------------------------------------------------------------------------------------
+    # --- order ------------------------------------------------------------------------------------
 
     def sort_by(self, name: str) -> None:
         """Sort by a column; asked again, the other way round."""
@@ -170,7 +170,7 @@ class Table(ScrollView, Generic[Row], can_focus=True):
     def _column(self, name: str) -> Column[Row]:
         return next(column for column in self._columns if column.name == name)
 
-    # --- keys and mouse -----------------------------------------------------------------------------
+    # --- keys and mouse ---------------------------------------------------------------------------
 
     def action_step(self, by: int) -> None:
         self.go_to(self.cursor + by)
@@ -232,7 +232,7 @@ class Table(ScrollView, Generic[Row], can_focus=True):
             self.action_open()
         self.go_to(index)
 
-    # --- drawing ------------------------------------------------------------------------------------
+    # --- drawing ----------------------------------------------------------------------------------
 
     @property
     def _height(self) -> int:
@@ -323,8 +323,3 @@ class Table(ScrollView, Generic[Row], can_focus=True):
         # Only the colour of the letters: the ground is that of the row.
         style = self.get_component_rich_style(f"table--{tone}")
         return Style(color=style.color, bold=style.bold)
-
-    def refresh_line(self, index: int) -> None:
-        """Draw one row again."""
-        y = index - self.scroll_offset.y + 1
-        self.refresh(Region(0, y, self.size.width, 1))

@@ -40,8 +40,7 @@ def rate(per_second: float) -> str:
 
 def span(seconds: float) -> str:
     """A length of time in two units at most."""
-    if seconds < 0:
-        seconds = 0
+    seconds = max(seconds, 0)
     if seconds < 1:
         return f"{seconds * 1000:.0f}ms"
     if seconds < 10:
@@ -50,7 +49,9 @@ def span(seconds: float) -> str:
     for size, unit, small, small_unit in _SPANS:
         if whole >= size:
             rest = whole % size // small
-            return f"{whole // size}{unit}{rest:02d}{small_unit}" if rest else f"{whole // size}{unit}"
+            return (
+                f"{whole // size}{unit}{rest:02d}{small_unit}" if rest else f"{whole // size}{unit}"
+            )
     return f"{whole}s"
 
 
