@@ -34,6 +34,7 @@ class TopApp(App[None]):
     TITLE = "corvo top"
     CSS = SHEET
     ENABLE_COMMAND_PALETTE = False
+    VERTICAL_BREAKPOINTS = [(0, "-short"), (24, "-tall")]  # noqa: RUF012 - Textual's form
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("1", "page('queues')", "Queues", show=False),
         Binding("2", "page('jobs')", "Jobs", show=False),
@@ -240,21 +241,26 @@ class TopApp(App[None]):
         page = self.current_page
         target = page.target()
         if target is not None:
-            self._start(ACTIONS[name], target)
+            self._start(ACTIONS[name], target, page)
         elif page.has_jobs:
             self._say("nothing to act upon here: choose one kind of error, or mark jobs", "warn")
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:  # noqa: ARG002
-        """Offer what is done to jobs only where there are jobs."""
+        """Offer what can be done where one is, and nothing else."""
+        if action == "undo":
+            return bool(self._undo_id)
+        if action in {"page", "filter", "escape"}:
+            return len(self.screen_stack) == 1
         return self._has_jobs if action == "ask" else True
 
     def on_detail_screen_asked(self, event: DetailScreen.Asked) -> None:
-        self._start(ACTIONS[event.action], event.target)
+        self._start(ACTIONS[event.action], event.target, None)
 
-    def _start(self, action: Action, target: Target) -> None:
-        self.run_worker(self._act(action, target), name=action.name, group="act", exclusive=True)
+    def _start(self, action: Action, target: Target, page: Page | None) -> None:
+        work = self._act(action, target, page)
+        self.run_worker(work, name=action.name, group="act", exclusive=True)
 
-    async def _act(self, action: Action, target: Target) -> None:
+    async def _act(self, action: Action, target: Target, page: Page | None) -> None:
         """Ask, do, say what was done. A refusal is said; nothing is tried twice."""
         try:
             target = await preview(self.source, action, target)
@@ -276,18 +282,18 @@ class TopApp(App[None]):
             return
         self._remember(action, result)
         self._say(sentence(action, result), "good" if result.affected else "warn")
-        self.current_page.settled()
+        if page is not None:
+            page.settled()
         self.action_look()
 
     def _remember(self, action: Action, result: BulkResult) -> None:
         if action.is_undoable and result.affected:
             self._undo_id = result.bulk_operation_id
+            self.refresh_bindings()
 
     def action_undo(self) -> None:
-        if not self._undo_id:
-            self._say("there is nothing to take back", "dim")
-            return
         operation_id, self._undo_id = self._undo_id, ""
+        self.refresh_bindings()
         self.run_worker(self._undo(operation_id), name="undo", group="act", exclusive=True)
 
     async def _undo(self, operation_id: str) -> None:

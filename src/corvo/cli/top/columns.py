@@ -22,13 +22,14 @@ class Column(Struct, Generic[Row], frozen=True):
     """One column. `order` sorts here, `server_order` is what a search calls it; neither: unsorted.
 
     `rank` says who stays when the terminal is narrow: rank 0 always does. A column without a width
-    takes what the others leave.
+    takes what the others leave, and at least its `least`.
     """
 
     name: str
     title: str
     cell: Callable[[Row], Cell]
     width: int = 0
+    least: int = 16
     rank: int = 0
     is_number: bool = False
     order: Callable[[Row], Any] | None = None
@@ -62,17 +63,14 @@ def place(columns: Sequence[Column[Row]], width: int, margin: int) -> list[Place
     placed: list[Placed[Row]] = []
     start = margin
     for column in kept:
-        size = column.width or _MINIMUM + spare // max(1, flexible_count)
+        size = column.width or column.least + spare // max(1, flexible_count)
         placed.append(Placed(column, start, size))
         start += size + GAP
     return placed
 
 
-_MINIMUM = 16  # of a column without a width
-
-
 def _needed(columns: Sequence[Column[Row]]) -> int:
-    return sum(column.width or _MINIMUM for column in columns) + GAP * (len(columns) - 1)
+    return sum(column.width or column.least for column in columns) + GAP * (len(columns) - 1)
 
 
 def aligned(text: str, width: int, *, is_number: bool) -> str:

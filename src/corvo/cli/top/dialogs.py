@@ -22,9 +22,9 @@ KEYS: Sequence[tuple[str, Sequence[tuple[str, str]]]] = (
         "Everywhere",
         (
             ("1 2 3 4", "Queues, Jobs, Failures, Workers"),
-            ("/", "filter; Enter applies, Escape leaves it as it was"),
+            ("/", "filter; Enter applies it, Escape leaves it as it was"),
             ("Escape", "drop the marks, then the filter"),
-            ("s  S", "sort by the next column; the other way round (or click a heading)"),
+            ("s  S", "sort by the next column, or turn; or click a heading"),
             ("↑ ↓ PgUp PgDn Home End", "move; also j k g G"),
             ("F5", "look again now"),
             ("?  q", "this page; quit"),
@@ -37,10 +37,10 @@ KEYS: Sequence[tuple[str, Sequence[tuple[str, str]]]] = (
     (
         "Jobs and Failures",
         (
-            ("Enter", "the job: fields, errors, timeline, why it is not running"),
+            ("Enter", "the job: fields, errors, timeline, why it does not run"),
             ("Space  a", "mark; mark all that are shown"),
             ("A", "mean all that match the filter, on every page"),
-            ("r c m d", "retry, cancel, move, delete: asks first, names the count"),
+            ("r c m d", "retry, cancel, move, delete; asks first, with the count"),
             ("u", "take back the last cancel, move or delete"),
             ("f", "the next state: pending, active, … (Jobs)"),
             ("n  b", "next page, page before (Jobs)"),
@@ -167,7 +167,7 @@ def _keys() -> Text:
     for heading, keys in KEYS:
         text.append(f"{heading}\n", STYLES["title"])
         for key, meaning in keys:
-            text.append(f"  {key:<31}", STYLES["accent"])
+            text.append(f"  {key:<32}", STYLES["accent"])
             text.append(f"{meaning}\n", STYLES["dim"])
         text.append("\n")
     text.append("Escape closes this page", STYLES["dim"])

@@ -67,7 +67,7 @@ def columns(now: Now) -> list[Column[Job]]:
             server_order="finished_at",
         ),
         Column("worker", "worker", _worker, width=16, rank=8),
-        Column("about", "about", _about, rank=3),
+        Column("about", "about", _about, least=34, rank=3),
     ]
 
 
@@ -94,7 +94,7 @@ def dead_columns(now: Now) -> list[Column[Job]]:
             server_order="finished_at",
         ),
         Column("worker", "worker", _worker, width=16, rank=4),
-        Column("about", "error", _about, rank=2),
+        Column("about", "error", _about, least=34, rank=2),
     ]
 
 

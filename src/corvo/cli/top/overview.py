@@ -13,7 +13,7 @@ from corvo.cli.top.palette import STATE_SIGNS, STYLES
 from corvo.cli.top.rates import IDLE, Latency, Rate
 from corvo.cli.top.wording import NOTHING, compact, count, micros, plain, rate, span, spark
 
-COUNTED = ("pending", "active", "scheduled", "retrying", "held", "dead", "completed")
+COUNTED = ("pending", "active", "retrying", "dead", "held", "scheduled", "completed")
 LABEL_WIDTH = 6
 LINES_COUNT = 4
 MINUTES_WIDTH = 30
@@ -108,14 +108,14 @@ def _jobs(figures: Figures) -> Iterable[Text]:
 def _flow(figures: Figures) -> Iterable[Text]:
     moved = figures.rate
     yield _label("flow")
-    yield _pair("in", f"{rate(moved.enqueued)}/s")
-    yield _pair("done", f"{rate(moved.completed)}/s")
-    yield _pair("failed", f"{rate(moved.failed)}/s", "bad" if moved.failed else "plain")
+    yield _pair("in/s", rate(moved.enqueued))
+    yield _pair("done/s", rate(moved.completed))
+    yield _pair("failed/s", rate(moved.failed), "bad" if moved.failed else "plain")
     yield _pair("wait", _latency(figures.wait))
     yield _pair("run", _latency(figures.run))
     done = [minute.completed for minute in figures.minutes]
     if any(done):
-        line = spark(done, MINUTES_WIDTH).lstrip()
+        line = spark(done, MINUTES_WIDTH)
         peak = compact(max(done))
         yield Text.assemble(
             ("hour ", STYLES["dim"]), (line, STYLES["accent"]), (f" peak {peak}/min", STYLES["dim"])
@@ -133,11 +133,6 @@ def _latency(latency: Latency | None) -> str:
 def _log(status: Status) -> Iterable[Text]:
     yield _label("log")
     yield _pair("index", count(status.index))
-    for name, timing in (("sync", status.sync_time), ("apply", status.apply_time)):
-        shown = (
-            f"p50 {micros(timing.p50_us)} p99 {micros(timing.p99_us)}" if timing.count else NOTHING
-        )
-        yield _pair(name, shown)
     view = status.view
     if view.state == "off":
         yield _pair("search", "off", "dim")
@@ -146,6 +141,11 @@ def _log(status: Status) -> Iterable[Text]:
     else:
         tone = "bad" if view.state == "down" else "warn"
         yield _pair("search", f"{plain(view.state)}, {count(view.lag)} entries behind", tone)
+    for name, timing in (("sync", status.sync_time), ("apply", status.apply_time)):
+        shown = (
+            f"p50 {micros(timing.p50_us)} p99 {micros(timing.p99_us)}" if timing.count else NOTHING
+        )
+        yield _pair(name, shown)
 
 
 def _label(text: str) -> Text:

@@ -69,10 +69,12 @@ SHEET: Final = """
 Screen { background: $background; color: $foreground; }
 Overview { height: auto; padding: 0 1; background: $surface; }
 TabBar { height: 1; padding: 0 1; margin-top: 1; background: $background; }
+.-short TabBar { margin-top: 0; }
 ContentSwitcher { height: 1fr; }
 Page { height: 1fr; }
 Table {
-    height: 1fr; overflow-x: hidden; scrollbar-size-vertical: 1; background: $background;
+    height: 1fr; overflow-x: hidden; scrollbar-size-vertical: 1; scrollbar-gutter: stable;
+    background: $background;
 }
 Table > .table--plain { color: $foreground; background: $background; }
 Table > .table--dim { color: $secondary; }
@@ -102,15 +104,16 @@ ModalScreen { align: center middle; background: $background 60%; }
 .dialog .body { color: $secondary; margin-bottom: 1; }
 .dialog Input { height: 1; border: none; background: $panel; padding: 0 1; margin-bottom: 1; }
 .dialog Horizontal { height: 1; }
-.dialog Button { height: 1; min-width: 12; border: none; margin-right: 2; }
+.dialog Button { height: 1; width: auto; min-width: 0; border: none; margin-right: 2; }
 .dialog Button:focus { text-style: bold reverse; }
-.dialog.help { width: 84; }
+.dialog.help { width: 100; scrollbar-size-vertical: 1; }
 #detail-columns { height: 1fr; }
 #detail-columns > VerticalScroll {
     width: 1fr; height: 1fr; padding: 0 1; scrollbar-size-vertical: 1;
 }
 #detail-right { width: 1fr; height: 1fr; border-left: solid $panel; }
 #detail-right > VerticalScroll { height: 1fr; padding: 0 1; scrollbar-size-vertical: 1; }
+#timeline { text-wrap: nowrap; text-overflow: ellipsis; }
 #timeline-scroll { border-top: solid $panel; }
 .-narrow #detail-columns { layout: vertical; }
 .-narrow #detail-right { border-left: none; border-top: solid $panel; }

@@ -8,12 +8,13 @@ from rich.text import Text
 
 from corvo.cli.top.facts import Event, Why
 from corvo.cli.top.palette import STATE_SIGNS, STYLES
-from corvo.cli.top.wording import age, clock, document, lines, plain
+from corvo.cli.top.wording import age, clock, clock_of, document, lines, plain, span
 
 LABEL_WIDTH = 14
 DOCUMENT_LINES_MAX = 200
 BACKTRACE_LINES_MAX = 40
 ERRORS_MAX = 10
+INSTANT_MS_MIN = 10**12  # a number of milliseconds from here on is a moment, not a length
 
 # The order of a reader: what it is, what became of it, what it is tied to, how it may run.
 PLAIN_FIELDS = (
@@ -89,7 +90,7 @@ def _document(text: Text, value: Any) -> None:
 def why_sheet(why: Why, now_s: float) -> Text:
     """Which conditions hold a job back."""
     text = Text()
-    _heading(text, "Why is it not running?" if why.state != "active" else "It is running")
+    _heading(text, _question(why.state))
     if not why.gates:
         text.append("nothing holds it back\n", STYLES["dim"])
     for gate in why.gates:
@@ -105,13 +106,19 @@ def why_sheet(why: Why, now_s: float) -> Text:
     return text
 
 
+def _question(state: str) -> str:
+    if state == "active":
+        return "It is running"
+    settled = {"completed", "dead", "cancelled"}
+    return "How it ended" if state in settled else "Why is it not running?"
+
+
 def errors_sheet(job: dict[str, Any], now_s: float) -> Text:
     """The last errors, the newest first, the first of them with its backtrace."""
     errors: list[dict[str, Any]] = msgspec.convert(job.get("errors") or [], list[dict[str, Any]])
     text = Text()
     if not errors:
         return text
-    text.append("\n")
     _heading(text, f"Errors  {len(errors)}")
     for place, error in enumerate(reversed(errors[-ERRORS_MAX:])):
         text.append(f"try {error.get('attempt')}", STYLES["dim"])
@@ -138,8 +145,8 @@ def timeline_sheet(events: Sequence[Event], note: str) -> Text:
         if event.attempt:
             text.append(f" try {event.attempt}", STYLES["dim"])
         for name, value in (event.data or {}).items():
-            shown = plain(value) if isinstance(value, str) else document(value)
-            text.append(f"  {plain(name)} ", STYLES["dim"])
+            label, shown = _detail(plain(name), value)
+            text.append(f"  {label} ", STYLES["dim"])
             text.append(shown, STYLES["plain"])
         text.append("\n")
     if note:
@@ -147,6 +154,15 @@ def timeline_sheet(events: Sequence[Event], note: str) -> Text:
     elif not events:
         text.append("nothing yet; events appear here as they happen\n", STYLES["dim"])
     return text
+
+
+def _detail(name: str, value: Any) -> tuple[str, str]:
+    """A member of an event; times are in milliseconds there, and read better as times."""
+    if isinstance(value, int) and name.endswith("_ms"):
+        if value >= INSTANT_MS_MIN:
+            return name.removesuffix("_ms"), clock_of(value)
+        return name.removesuffix("_ms"), span(value / 1000)
+    return name, plain(value) if isinstance(value, str) else document(value)
 
 
 def _tone_of(kind: str) -> str:

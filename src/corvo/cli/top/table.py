@@ -46,7 +46,7 @@ class Table(ScrollView, Generic[Row], can_focus=True):
         Binding("home,g", "edge(-1)", "First", show=False),
         Binding("end,G", "edge(1)", "Last", show=False),
         Binding("enter", "open", "Open"),
-        Binding("space", "mark", "Mark", key_display="␣"),
+        Binding("space", "mark", "Mark", key_display="space"),
         Binding("a", "mark_all", "Mark all", show=False),
         Binding("s", "sort_next", "Sort"),
         Binding("S", "sort_turn", "Reverse", show=False),
@@ -255,7 +255,8 @@ class Table(ScrollView, Generic[Row], can_focus=True):
         self.cursor = max(0, min(self.cursor, len(self._rows) - 1))
 
     def _settle(self) -> None:
-        self._placed = place(self._columns, self.scrollable_content_region.width, MARGIN)
+        # A column of air at the right, so that figures do not stick to the bar.
+        self._placed = place(self._columns, self.scrollable_content_region.width - 1, MARGIN)
         # Nothing is wider than the screen: columns give way instead. One line is the heading's.
         self.virtual_size = Size(1, len(self._rows) + 1)
         self._scroll_to_cursor()

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-BLOCKS = " ▁▂▃▄▅▆▇█"
+BLOCKS = "▁▂▃▄▅▆▇█"
 NOTHING = "–"
 TEXT_MAX = 2_000  # no cell is wider; a payload may be a quarter of a megabyte
 
@@ -87,11 +87,17 @@ def clock(instant: str | None) -> str:
     """The time of day of an instant, local, with milliseconds."""
     if not instant:
         return NOTHING
+    seconds = seconds_of(instant)
+    return plain(instant) if seconds is None else clock_of(round(seconds * 1000))
+
+
+def clock_of(moment_ms: int) -> str:
+    """The time of day of a moment in milliseconds, local."""
     try:
-        moment = datetime.fromisoformat(instant).astimezone()
-    except ValueError:
-        return plain(instant)
-    return moment.strftime("%H:%M:%S.") + f"{moment.microsecond // 1000:03d}"
+        moment = datetime.fromtimestamp(moment_ms // 1000).astimezone()
+    except (OverflowError, ValueError, OSError):
+        return str(moment_ms)
+    return moment.strftime("%H:%M:%S.") + f"{moment_ms % 1000:03d}"
 
 
 def spark(values: Sequence[float], width: int) -> str:
@@ -99,7 +105,7 @@ def spark(values: Sequence[float], width: int) -> str:
     shown = list(values)[-width:]
     top = max(shown, default=0.0)
     if top <= 0:
-        return (NOTHING if shown else "").rjust(width)
+        return (BLOCKS[0] * len(shown)).rjust(width)
     steps = len(BLOCKS) - 1
     # Anything above nothing is seen: a queue that does one job a minute is not idle.
     cells = [BLOCKS[0 if value <= 0 else max(1, round(value / top * steps))] for value in shown]
