@@ -9,7 +9,7 @@ shown is the last answer, and everything one does is one bulk call, which the se
     detail    one job, followed                 actions   retry, cancel, move, delete, undo
 
 Invariant: one task looks at the open page and one at the overview, whatever is typed; each waits
-ten times as long as its last look took, so that `top` is never the load it shows.
+twenty times as long as its last look took, so that `top` is never the load it shows.
 
 Deliberately absent: any state that would have to be right. A server that goes away leaves its last
 figures on the screen; when it is back, the next look replaces them.

@@ -69,6 +69,12 @@ class TopApp(App[None]):
             self.workers_page,
         ]
         self.page_pace = Pace(interval_s)
+        # Held, not looked up: a look that ends while the screens are taken down finds them still.
+        self.overview = Overview(self.pulse.figures, self.pulse.link)
+        self.tab_bar = TabBar([page.title for page in self.pages])
+        self.switcher = ContentSwitcher(*self.pages, initial="queues", id="pages")
+        self.filter_field = Input(id="filter", max_length=LENGTH_MAX, compact=True)
+        self.status_line = StatusLine()
         self._wanted_queue = queue
         self._trouble = ""
         self._loaded_at_s: float | None = None
@@ -77,12 +83,11 @@ class TopApp(App[None]):
         self._filter_before = ""
 
     def compose(self) -> ComposeResult:
-        yield Overview(self.pulse.figures, self.pulse.link)
-        yield TabBar([page.title for page in self.pages])
-        with ContentSwitcher(initial="queues", id="pages"):
-            yield from self.pages
-        yield Input(id="filter", max_length=LENGTH_MAX, compact=True)
-        yield StatusLine()
+        yield self.overview
+        yield self.tab_bar
+        yield self.switcher
+        yield self.filter_field
+        yield self.status_line
         yield Footer(compact=True, show_command_palette=False)
 
     def on_mount(self) -> None:
@@ -95,6 +100,7 @@ class TopApp(App[None]):
         self._open(self.queues_page)
 
     async def on_unmount(self) -> None:
+        self.workers.cancel_all()
         await self.source.close()
 
     # --- looking ----------------------------------------------------------------------------------
@@ -102,15 +108,13 @@ class TopApp(App[None]):
     @property
     def current_page(self) -> Page:
         """The page of the open tab."""
-        wanted = self.screen_stack[0].query_one("#pages", ContentSwitcher).current
-        return next(page for page in self.pages if page.id == wanted)
+        return next(page for page in self.pages if page.id == self.switcher.current)
 
     def _take(self, queues: Sequence[Queue]) -> None:
         self.queues_page.take(queues)
 
     def _open(self, page: Page) -> None:
-        base = self.screen_stack[0]
-        base.query_one("#pages", ContentSwitcher).current = page.id
+        self.switcher.current = page.id
         self._close_filter()
         page.focus_table()
         self._has_jobs = page.has_jobs
@@ -151,16 +155,14 @@ class TopApp(App[None]):
         return f"{said} · shown as of {span(self.clock.monotonic() - self._loaded_at_s)} ago"
 
     def _tell(self) -> None:
-        base = self.screen_stack[0]
         page = self.current_page
-        overview = base.query_one(Overview)
-        overview.now_s = self.clock.monotonic()
-        overview.refresh()
-        base.query_one(TabBar).show(page)
-        base.query_one(StatusLine).tell(page.summary(), self._trouble)
+        self.overview.now_s = self.clock.monotonic()
+        self.overview.refresh()
+        self.tab_bar.show(page)
+        self.status_line.tell(page.summary(), self._trouble)
 
     def _say(self, text: str, tone: str = "plain") -> None:
-        self.screen_stack[0].query_one(StatusLine).say(text, tone)
+        self.status_line.say(text, tone)
         if len(self.screen_stack) > 1:
             self.notify(text, severity="error" if tone == "bad" else "information", markup=False)
 
@@ -198,7 +200,7 @@ class TopApp(App[None]):
 
     def action_filter(self) -> None:
         page = self.current_page
-        field = self.query_one("#filter", Input)
+        field = self.filter_field
         self._filter_before = page.filter_text
         field.placeholder = page.filter_hint
         field.value = page.filter_text
@@ -222,12 +224,11 @@ class TopApp(App[None]):
         self.current_page.focus_table()
 
     def _close_filter(self) -> None:
-        self.screen_stack[0].query_one("#filter", Input).remove_class("shown")
+        self.filter_field.remove_class("shown")
 
     def action_escape(self) -> None:
         page = self.current_page
-        field = self.query_one("#filter", Input)
-        if field.has_class("shown"):
+        if self.filter_field.has_class("shown"):
             self._close_filter()
             page.focus_table()
             if page.filter_text != self._filter_before:

@@ -45,26 +45,25 @@ class TabBar(Horizontal):
 
     def __init__(self, titles: Sequence[str]) -> None:
         super().__init__(id="tabs")
-        self._titles = titles
+        self._tabs = {title: Tab(title) for title in titles}
+        self._filter = Static(id="tab-filter")
 
     def compose(self) -> ComposeResult:
-        for title in self._titles:
-            yield Tab(title)
-        yield Static(id="tab-filter")
+        yield from self._tabs.values()
+        yield self._filter
 
     def show(self, page: Page) -> None:
         """Mark the open page and tell its filter."""
-        for number, title in enumerate(self._titles, start=1):
-            tab = self.query_one(f"#tab-{title.lower()}", Tab)
-            # The brackets tell the open page where there are no colours.
+        for number, (title, tab) in enumerate(self._tabs.items(), start=1):
             is_open = title == page.title
-            tab.update(f"{number} {title}")
+            # The sign tells the open page where there are no colours.
+            tab.update(f"▸{number} {title}" if is_open else f" {number} {title}")
             tab.set_class(is_open, "open")
         text = Text(no_wrap=True, overflow="ellipsis")
         if page.filter_text:
             text.append("filter ", STYLES["dim"])
             text.append(plain(page.filter_text), STYLES["accent"])
-        self.query_one("#tab-filter", Static).update(text)
+        self._filter.update(text)
 
 
 class StatusLine(Static):

@@ -64,18 +64,21 @@ class DetailScreen(Screen[None]):
         self._note = ""
         self._timeline_note = ""
         self._is_following = True
+        # Held, not looked up: a look may end while the screen is taken down.
+        self._title = Static(id="detail-title")
+        self._fields = Static(id="fields")
+        self._gates = Static(id="why")
+        self._errors = Static(id="errors")
+        self._timeline = Static(id="timeline")
+        self._timeline_scroll = VerticalScroll(self._timeline, id="timeline-scroll")
 
     def compose(self) -> ComposeResult:
-        yield Static(id="detail-title")
+        yield self._title
         with Horizontal(id="detail-columns"):
-            with VerticalScroll(id="fields-scroll"):
-                yield Static(id="fields")
+            yield VerticalScroll(self._fields, id="fields-scroll")
             with Vertical(id="detail-right"):
-                with VerticalScroll(id="why-scroll"):
-                    yield Static(id="why")
-                    yield Static(id="errors")
-                with VerticalScroll(id="timeline-scroll"):
-                    yield Static(id="timeline")
+                yield VerticalScroll(self._gates, self._errors, id="why-scroll")
+                yield self._timeline_scroll
         yield Footer(compact=True, show_command_palette=False)
 
     def on_mount(self) -> None:
@@ -148,22 +151,20 @@ class DetailScreen(Screen[None]):
 
     def _draw(self) -> None:
         now_s = self._clock.now_ms() / 1000
-        self.query_one("#detail-title", Static).update(
-            title_line(self.job_id, self._job, self._note)
-        )
+        self._title.update(title_line(self.job_id, self._job, self._note))
         if self._job is not None:
-            self.query_one("#fields", Static).update(fields_sheet(self._job, now_s))
-            self.query_one("#errors", Static).update(errors_sheet(self._job, now_s))
+            self._fields.update(fields_sheet(self._job, now_s))
+            self._errors.update(errors_sheet(self._job, now_s))
         elif not self._note:
-            self.query_one("#fields", Static).update(Text("asking …", STYLES["dim"]))
+            self._fields.update(Text("asking …", STYLES["dim"]))
         if self._why is not None:
-            self.query_one("#why", Static).update(why_sheet(self._why, now_s))
+            self._gates.update(why_sheet(self._why, now_s))
 
     def _draw_timeline(self) -> None:
         note = self._timeline_note or ("" if self._is_following else "not following; f follows")
-        self.query_one("#timeline", Static).update(timeline_sheet(list(self._events), note))
+        self._timeline.update(timeline_sheet(list(self._events), note))
         if self._is_following:
-            self.query_one("#timeline-scroll").scroll_end(animate=False)
+            self._timeline_scroll.scroll_end(animate=False)
 
     # --- keys -------------------------------------------------------------------------------------
 

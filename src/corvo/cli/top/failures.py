@@ -39,11 +39,12 @@ class FailuresPage(Page):
             dead_columns(lambda: self.now_s), lambda job: job.id, sort="failed", id="dead"
         )
         self.groups.empty = [Cell("searching …", "dim")]
+        self.caption = Static(id="dead-caption", classes="caption")
 
     def compose(self) -> ComposeResult:
         with Vertical(id="failures-split"):
             yield self.groups
-            yield Static(id="dead-caption", classes="caption")
+            yield self.caption
             yield self.dead
 
     def _columns(self) -> list[Column[Group]]:
@@ -130,7 +131,7 @@ class FailuresPage(Page):
         text = ""
         if group is not None:
             text = f"{count(shown)} of {plural(group.count, 'job')} with this error"
-        self.query_one("#dead-caption", Static).update(Text(text))
+        self.caption.update(Text(text))
 
     def set_filter(self, text: str) -> None:
         self.filter_text = text.strip()

@@ -5,8 +5,10 @@ import asyncio
 from msgspec import Struct
 
 # A look may take this share of the time between two looks. Cost: listing ten thousand queues keeps
-# the server's loop busy for a good part of a second; asked twice a second, `top` would be its load.
-BUSY_SHARE = 0.1
+# the server's loop busy for the better part of a second; asked every other second, `top` would be
+# the load it shows.
+BUSY_SHARE = 0.05
+LIGHT_S = 0.25  # a look this short is no burden, whatever the interval
 INTERVAL_S_MIN, INTERVAL_S_MAX = 0.2, 60.0
 FIRST_RETRY_S, LAST_RETRY_S = 0.5, 5.0
 
@@ -24,6 +26,8 @@ class Pace:
         if self.failures_count:
             doubled = FIRST_RETRY_S * 2 ** min(self.failures_count - 1, 8)
             return min(doubled, LAST_RETRY_S)
+        if took_s <= LIGHT_S:
+            return self.interval_s
         return max(self.interval_s, min(took_s / BUSY_SHARE, INTERVAL_S_MAX))
 
     def succeed(self) -> None:

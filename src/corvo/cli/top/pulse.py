@@ -36,14 +36,12 @@ class Pulse:
         while True:
             started_s = self._clock.monotonic()
             try:
-                queues = await self._look()
+                took(await self._look())
+                told()
+                await self._look_deeper()
             except CallError as error:
                 self.link.failed(plain(error.message), self._clock.monotonic())
                 self.pace.fail()
-            else:
-                self.link.answered()
-                self.pace.succeed()
-                took(queues)
             told()
             await self.pace.wait(self._clock.monotonic() - started_s)
 
@@ -58,7 +56,8 @@ class Pulse:
         self.meter.note(queues, self._clock.monotonic())
         figures.status = status
         figures.take(queues, self.meter.total)
-        await self._look_deeper()
+        self.link.answered()
+        self.pace.succeed()
         return queues
 
     async def _look_deeper(self) -> None:

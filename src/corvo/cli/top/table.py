@@ -16,10 +16,11 @@ from textual.message import Message
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
-from corvo.cli.top.columns import Cell, Column, Placed, Row, Tone, aligned, place
+from corvo.cli.top.columns import GAP, Cell, Column, Placed, Row, Tone, aligned, place
 
 MARGIN = 3  # cursor, mark, space
 MARKS_MAX = 10_000
+BETWEEN = " " * GAP
 
 
 class Table(ScrollView, Generic[Row], can_focus=True):
@@ -90,6 +91,7 @@ class Table(ScrollView, Generic[Row], can_focus=True):
         self.sort = sort
         self.is_falling = self._column(sort).is_falling_first
         self.empty: Sequence[Cell] = ()
+        self._tones: dict[str, Style] = {}
 
     # --- what others ask --------------------------------------------------------------------------
 
@@ -288,7 +290,7 @@ class Table(ScrollView, Generic[Row], can_focus=True):
             if is_sorted:
                 title = f"{title}{'↓' if self.is_falling else '↑'}"
             text = aligned(title, placed.width, is_number=column.is_number)
-            parts += [Segment(text, strong if is_sorted else head), Segment("  ", head)]
+            parts.append(Segment(text + BETWEEN, strong if is_sorted else head))
         return Strip(parts).adjust_cell_length(width, head)
 
     def _line(self, index: int, width: int) -> Strip:
@@ -302,7 +304,7 @@ class Table(ScrollView, Generic[Row], can_focus=True):
         for placed in self._placed:
             cell = placed.column.cell(row)
             text = aligned(cell.text, placed.width, is_number=placed.column.is_number)
-            parts += [Segment(text, base + self._tone(cell.tone)), Segment("  ", base)]
+            parts.append(Segment(text + BETWEEN, base + self._tone(cell.tone)))
         return Strip(parts).adjust_cell_length(width, base)
 
     def _empty_line(self, y: int, width: int) -> Strip:
@@ -321,6 +323,13 @@ class Table(ScrollView, Generic[Row], can_focus=True):
         return self.get_component_rich_style("table--marked" if is_marked else "table--plain")
 
     def _tone(self, tone: Tone) -> Style:
-        # Only the colour of the letters: the ground is that of the row.
-        style = self.get_component_rich_style(f"table--{tone}")
-        return Style(color=style.color, bold=style.bold)
+        known = self._tones.get(tone)
+        if known is None:
+            # Only the colour of the letters: the ground is that of the row.
+            style = self.get_component_rich_style(f"table--{tone}")
+            known = self._tones[tone] = Style(color=style.color)
+        return known
+
+    def notify_style_update(self) -> None:
+        super().notify_style_update()
+        self._tones.clear()
