@@ -6,7 +6,9 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 import msgspec
+from textual.events import Paste
 from textual.pilot import Pilot
+from textual.widgets import Input
 
 from corvo.cli.top.app import TopApp
 from corvo.cli.top.source import connect
@@ -39,10 +41,12 @@ class Watch:
     async def press(self, *keys: str) -> None:
         await self.pilot.press(*keys)
 
-    async def type(self, text: str) -> None:
-        """Press the keys of a text."""
-        names = {":": "colon", " ": "space", ".": "full_stop", ",": "comma", "=": "equals_sign"}
-        await self.pilot.press(*[names.get(sign, sign) for sign in text])
+    async def paste(self, text: str) -> None:
+        """Put a text into the field that has the focus, as a terminal pastes it."""
+        field = self.app.screen.focused
+        assert isinstance(field, Input)
+        field.post_message(Paste(text))
+        await self.until(lambda: text in field.value)
 
     async def until(self, fact: Callable[[], Any]) -> None:
         """Wait for a fact; what is on the screen is told when it never comes."""

@@ -144,15 +144,13 @@ class JobsList(Page):
         self._start_over()
 
     def on_table_marked(self) -> None:
-        self._means_all = False
+        # The news that marks were dropped comes after the key that means all.
+        if self.table.marks:
+            self._means_all = False
         self.post_message(self.Told())
 
     def action_mean_all(self) -> None:
         self.table.clear_marks()
-        self.call_later(self._mean_all)
-
-    def _mean_all(self) -> None:
-        # After the message about the dropped marks, which would end it again.
         self._means_all = bool(self._answer and self._answer.total)
         self.post_message(self.Told())
 

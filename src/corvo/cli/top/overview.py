@@ -16,6 +16,7 @@ from corvo.cli.top.wording import NOTHING, compact, count, micros, plain, rate, 
 COUNTED = ("pending", "active", "retrying", "dead", "held", "scheduled", "completed")
 LABEL_WIDTH = 6
 LINES_COUNT = 4
+SENTENCE_WIDTH = 40  # longer parts are sentences, which may be cut
 MINUTES_WIDTH = 30
 LAG_NOTED = 1_000  # entries; a busy search index is always a few behind
 
@@ -162,8 +163,10 @@ def _fit(parts: Iterable[Text], width: int) -> Text:
     for part in parts:
         room = width - line.cell_len - (2 if line else 0)
         if line and part.cell_len > room:
-            # The first part that does not fit ends the line; half a figure would be a wrong one.
-            break
+            if part.cell_len < SENTENCE_WIDTH:
+                # What does not fit ends the line: half a figure would be a wrong one.
+                break
+            part.truncate(max(0, room), overflow="ellipsis")
         if line:
             line.append("  ")
         line.append_text(part)
