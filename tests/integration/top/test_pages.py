@@ -1,7 +1,6 @@
 """What the pages show is true of the server they look at."""
 
 import asyncio
-from pathlib import Path
 
 from tests.support.process import ServerProcess
 from tests.support.screen import Caller, Watch, watch
@@ -176,39 +175,6 @@ def test_workers_page_shows_who_works(server: ServerProcess, caller: Caller) -> 
         assert screen.cells("crane-7")[2:4] == ["1", "4"]
 
     watch(server.url, story)
-
-
-def test_a_server_without_jobs_says_what_to_do(tmp_path: Path) -> None:
-    """No page is a blank: each tells what would fill it."""
-
-    async def story(screen: Watch) -> None:
-        await screen.sees("No queues yet", f"curl -s {url}/api/v1/enqueue")
-        await screen.press("2")
-        await screen.sees("No jobs. Enqueue one:")
-        await screen.press("3")
-        await screen.sees("No dead jobs.")
-        await screen.press("4")
-        await screen.sees("No workers.")
-
-    with ServerProcess(tmp_path / "data") as server:
-        url = server.url
-        watch(url, story)
-
-
-def test_without_a_search_index_the_rest_goes_on(tmp_path: Path) -> None:
-    """Pages of the index say what is wrong; queues and workers are shown as ever."""
-
-    async def story(screen: Watch) -> None:
-        await screen.sees("only.core", "search off")
-        await screen.press("2")
-        await screen.until(lambda: screen.app._trouble)
-        assert screen.app._trouble in screen.text()
-        await screen.press("1")
-        await screen.sees("only.core")
-
-    with ServerProcess(tmp_path / "data", "--view", "off") as server:
-        Caller(server.port).enqueue("only.core")
-        watch(server.url, story)
 
 
 def test_what_a_job_carries_can_not_move_the_cursor(server: ServerProcess, caller: Caller) -> None:

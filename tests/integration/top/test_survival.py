@@ -61,20 +61,29 @@ def test_a_followed_job_is_followed_across_a_restart(tmp_path: Path) -> None:
 
 
 def test_a_server_that_is_not_there_yet_is_waited_for(tmp_path: Path) -> None:
-    """Started first, `top` says that it connects, and shows the server when it comes."""
+    """Started first, `top` says so and connects later; an empty server tells what would fill it."""
     first = ServerProcess(tmp_path / "data").start()
     first.stop()
 
     async def story(screen: Watch) -> None:
         await screen.sees("○ connecting", "can not reach")
         with _again(tmp_path / "data", first.port):
-            await screen.sees("● serving", "No queues yet")
+            await screen.sees("● serving", "No queues yet", f"curl -s {first.url}/api/v1/enqueue")
+            await screen.press("2")
+            await screen.sees("No jobs. Enqueue one:")
+            await screen.press("3")
+            await screen.sees("No dead jobs.")
+            await screen.press("4")
+            await screen.sees("No workers.")
 
     watch(first.url, story)
 
 
 def test_ten_thousand_queues_stay_usable(tmp_path: Path) -> None:
-    """The last is one key away, a filter finds one, and only rows in sight are drawn."""
+    """The last is one key away, a filter finds one, only rows in sight are drawn.
+
+    The server has no search index, which takes nothing from the page of queues.
+    """
     with ServerProcess(tmp_path / "data", "--view", "off") as server:
         caller = Caller(server.port)
         for part in range(2):
@@ -94,6 +103,12 @@ def test_ten_thousand_queues_stay_usable(tmp_path: Path) -> None:
             await screen.press("slash")
             await screen.paste("tenant.04711")
             await screen.press("enter")
-            await screen.sees("1 of 10,000 queues")
+            await screen.sees("1 of 10,000 queues", "search off")
+            # Pages of the search index say what is wrong; what the core knows is shown as ever.
+            await screen.press("2")
+            await screen.until(lambda: screen.app._trouble)
+            await screen.sees(screen.app._trouble)
+            await screen.press("1")
+            await screen.sees("tenant.04711")
 
         watch(server.url, story)

@@ -9,6 +9,7 @@ from msgspec import Struct
 # the load it shows.
 BUSY_SHARE = 0.05
 LIGHT_S = 0.25  # a look this short is no burden, whatever the interval
+STRETCH_S_MAX = 20.0  # however dear: whoever watches wants to know when the server is gone
 INTERVAL_S_MIN, INTERVAL_S_MAX = 0.2, 60.0
 FIRST_RETRY_S, LAST_RETRY_S = 0.5, 5.0
 
@@ -19,6 +20,7 @@ class Pace:
     def __init__(self, interval_s: float) -> None:
         self.interval_s = min(max(interval_s, INTERVAL_S_MIN), INTERVAL_S_MAX)
         self.failures_count = 0
+        self._took_before_s = 0.0
         self._woken = asyncio.Event()
 
     def delay_s(self, took_s: float) -> float:
@@ -26,9 +28,11 @@ class Pace:
         if self.failures_count:
             doubled = FIRST_RETRY_S * 2 ** min(self.failures_count - 1, 8)
             return min(doubled, LAST_RETRY_S)
-        if took_s <= LIGHT_S:
+        # One slow look is a hiccup of either side; two in a row are what looking costs.
+        cost_s, self._took_before_s = min(took_s, self._took_before_s), took_s
+        if cost_s <= LIGHT_S:
             return self.interval_s
-        return max(self.interval_s, min(took_s / BUSY_SHARE, INTERVAL_S_MAX))
+        return max(self.interval_s, min(cost_s / BUSY_SHARE, STRETCH_S_MAX))
 
     def succeed(self) -> None:
         self.failures_count = 0

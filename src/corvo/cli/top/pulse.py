@@ -35,15 +35,17 @@ class Pulse:
         """Look for ever; hand on the queues of each look, and tell when anything has changed."""
         while True:
             started_s = self._clock.monotonic()
+            took_s = 0.0
             try:
                 took(await self._look())
+                took_s = self._clock.monotonic() - started_s
                 told()
                 await self._look_deeper()
             except CallError as error:
                 self.link.failed(plain(error.message), self._clock.monotonic())
                 self.pace.fail()
             told()
-            await self.pace.wait(self._clock.monotonic() - started_s)
+            await self.pace.wait(took_s)
 
     async def _look(self) -> list[Queue]:
         figures = self.figures
