@@ -119,7 +119,10 @@ class ServerProcess:
 def environment() -> dict[str, str]:
     """The environment of a child: ours, without settings of a server somebody runs here."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith("CORVO_")}
-    return {**kept, "PYTHONPATH": str(ROOT / "src")}
+    return {
+        **kept,
+        "PYTHONPATH": os.pathsep.join((str(ROOT / "src"), str(ROOT / "sdks/python/src"))),
+    }
 
 
 def corvo(*arguments: str, url: str = "", stdin: str = "") -> subprocess.CompletedProcess[str]:

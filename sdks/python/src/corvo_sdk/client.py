@@ -3,26 +3,43 @@
 import os
 import random
 import time
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import Any, Final, Self, TypeVar, assert_never
 
 from msgspec.structs import replace
 
-from corvo_sdk.errors import ConnectionFailedError, ProtocolError
+from corvo_sdk.errors import (
+    ConnectionFailedError,
+    CorvoError,
+    OverloadedError,
+    ProtocolError,
+    UnavailableError,
+)
 from corvo_sdk.protocol.call import Call, Reply, Request
+from corvo_sdk.protocol.endpoints import server
+from corvo_sdk.protocol.endpoints.server import Names
 from corvo_sdk.protocol.exchange import Exchange, Failed, Finished, Policy, Refresh, Send, Wait
-from corvo_sdk.protocol.session import JSON, Answer, raw_call, session_of
+from corvo_sdk.protocol.following import SILENCE_S, Following, read_bulk, read_event
+from corvo_sdk.protocol.session import JSON, Answer, raw_call, session_of, stream_call
+from corvo_sdk.shell.blocking.jobs import SingleJobs
 from corvo_sdk.shell.blocking.producing import Producing
+from corvo_sdk.shell.blocking.queues import Queues
+from corvo_sdk.shell.blocking.schedules import Schedules
+from corvo_sdk.shell.blocking.searching import Searching
+from corvo_sdk.shell.blocking.server import Operating
+from corvo_sdk.shell.blocking.webhooks import Webhooks
 from corvo_sdk.shell.blocking.working import Working
-from corvo_sdk.transport.ports import StreamReply, Tls, Transport
+from corvo_sdk.transport.ports import StreamReply, SupportsWrite, Tls, Transport
+from corvo_sdk.types.search import Bulk
+from corvo_sdk.types.server import Event
 
 T = TypeVar("T")
 
 _REFUSAL_BYTES_MAX: Final = 64 * 1024  # read of a refusal, where an endless body was asked for
 
 
-class Client(Producing, Working):
+class Client(Producing, Working, SingleJobs, Queues, Searching, Schedules, Webhooks, Operating):
     """Calls of one server, or of several that stand for each other. Safe to share by threads.
 
     `url` is one address, several with commas, or a list; without it CORVO_URL, else the server on
@@ -120,6 +137,74 @@ class Client(Producing, Working):
         call = raw_call(
             method, path, query=query, body=body, headers=headers, content_type=content_type
         )
+        with self._open(call, timeout_s) as stream:
+            yield stream
+
+    def events(
+        self,
+        *,
+        queue: Names | None = None,
+        job_id: Names | None = None,
+        event_type: Names | None = None,
+        last_event_id: int | None = None,
+        patience_s: float = 60.0,
+    ) -> Iterator[Event]:
+        """Events as they happen, without end; after `last_event_id`, or from now on.
+
+        A connection that breaks is made anew and goes on where it was. When nobody is heard for
+        `patience_s`, the error is raised; `math.inf` never gives up.
+        """
+        request = server.events(queue=queue, job_id=job_id, event_type=event_type)
+        following = Following(
+            read_event,
+            last_event_id=last_event_id,
+            patience_s=patience_s,
+            now_s=time.monotonic(),
+        )
+        yield from self._follow(request, following)
+
+    def bulk_progress(self, bulk_id: str, *, patience_s: float = 60.0) -> Iterator[Bulk]:
+        """Follow a bulk operation until it is finished."""
+        request = server.bulk_progress(bulk_id)
+        following = Following(read_bulk, patience_s=patience_s, now_s=time.monotonic())
+        for bulk in self._follow(request, following):
+            yield bulk
+            if bulk.is_finished:
+                return
+
+    def backup(self, file: SupportsWrite, *, timeout_s: float = 300.0) -> int:
+        """Write a tar archive of everything into a file; returns its size in bytes.
+
+        What was written before an error is raised is not a backup.
+        """
+        return self._download(server.backup(), file, timeout_s)
+
+    def export(self, file: SupportsWrite, *, timeout_s: float = 300.0) -> int:
+        """Write queues, limits, jobs and batches into a file as lines of JSON; returns its size."""
+        return self._download(server.export(), file, timeout_s)
+
+    def _follow(self, request: Request, following: Following[T]) -> Iterator[T]:
+        while True:
+            failure: CorvoError | None = None
+            call = stream_call(request, following.headers())
+            try:
+                with self._open(call, SILENCE_S) as stream:
+                    for chunk in stream.chunks:
+                        yield from following.feed(chunk, time.monotonic())
+            except (ConnectionFailedError, OverloadedError, UnavailableError) as error:
+                failure = error
+            time.sleep(following.lost(failure, time.monotonic(), random.random()))
+
+    def _download(self, request: Request, file: SupportsWrite, timeout_s: float) -> int:
+        size = 0
+        with self._open(stream_call(request, {}), timeout_s) as stream:
+            for chunk in stream.chunks:
+                file.write(chunk)
+                size += len(chunk)
+        return size
+
+    @contextmanager
+    def _open(self, call: Call[T], timeout_s: float | None) -> Generator[StreamReply, None, None]:
         opened: list[StreamReply] = []
         with ExitStack() as held:
 
@@ -152,6 +237,7 @@ class Client(Producing, Working):
             chance=random.random,
             timeout_s=timeout_s,
             wait_s=call.wait_s,
+            accepts=call.accepts,
             has_token_provider=session.has_token_provider,
         )
         step = exchange.start(clock())

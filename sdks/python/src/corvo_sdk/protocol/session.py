@@ -7,8 +7,10 @@ from urllib.parse import urlsplit
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
-from corvo_sdk.errors import ValidationError, error_of
+from corvo_sdk import __version__
+from corvo_sdk.errors import ValidationError
 from corvo_sdk.protocol.call import Call, Repeat, Reply, Request
 from corvo_sdk.protocol.exchange import Policy, Servers
 from corvo_sdk.values import with_query
@@ -121,6 +123,12 @@ def raw_call(
     return Call(request, answer_of, repeat)
 
 
+def stream_call(request: Request, headers: Mapping[str, str]) -> Call[Answer]:
+    """A call whose answer is read piece by piece; it is not repeated once it has begun."""
+    repeat = Repeat.ALWAYS if request.method == "GET" else Repeat.UNLESS_SENT
+    return Call(replace(request, headers={**request.headers, **headers}), answer_of, repeat)
+
+
 def answer_of(reply: Reply) -> Answer:
     index = reply.headers.get("x-corvo-index", "")
     return Answer(
@@ -143,7 +151,4 @@ def _value(body: bytes, media: str) -> Any:
 
 
 def _user_agent() -> str:
-    return f"corvo-sdk/0.1.0 python/{platform.python_version()}"
-
-
-__all__ = ["Answer", "Session", "addresses_of", "answer_of", "error_of", "raw_call", "session_of"]
+    return f"corvo-sdk/{__version__} python/{platform.python_version()}"

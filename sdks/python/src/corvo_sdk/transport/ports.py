@@ -55,6 +55,12 @@ class AsyncTransport(Protocol):
     async def close(self) -> None: ...
 
 
+class SupportsWrite(Protocol):
+    """A file, as far as a download needs one."""
+
+    def write(self, data: bytes, /) -> object: ...
+
+
 class Tls(Struct, frozen=True):
     """How a server proves who it is, and how the client does."""
 

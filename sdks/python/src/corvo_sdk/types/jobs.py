@@ -228,3 +228,47 @@ class JobChange(Struct, kw_only=True):
     status: str
     state: str
     index: int = 0
+
+
+class Jobs(Struct, kw_only=True):
+    """Those that exist, and who is missing."""
+
+    jobs: list[Job]
+    missing: list[str] = []
+
+
+class Gate(Struct, kw_only=True):
+    """One condition a job must meet to be handed out."""
+
+    gate: str
+    ok: bool
+    value: int | str | None = None
+    limit: int | str | None = None
+    changes_at: datetime | None = None
+    detail: str | None = None
+
+
+class Why(Struct, kw_only=True):
+    """Why a job is not running."""
+
+    job_id: str
+    state: str
+    runnable: bool
+    gates: list[Gate] = []
+    workers_waiting: int = 0
+
+
+class Batch(Struct, kw_only=True):
+    """A batch with its counts and its callback."""
+
+    id: str
+    total: int = 0
+    pending: int = 0
+    succeeded: int = 0
+    failed: int = 0
+    cancelled: int = 0
+    callback_queue: str | None = None
+    callback_payload: Any = None
+    callback_job_id: str | None = None
+    created_at: datetime | None = None
+    finished_at: datetime | None = None
