@@ -1,7 +1,8 @@
 """`corvo top`: the server on a screen.
 
 A user of the HTTP API like any other, through the SDK. It owns nothing and keeps nothing: what is
-shown is the last answer, and everything one does to jobs is one bulk call, which the server can mostly take back.
+shown is the last answer, and whatever is done to jobs is one bulk call, most of which the server
+can take back.
 
     source    every call, in one place          pacing    when to look again
     pulse     the look that feeds the overview  rates     rates and latencies from counters
