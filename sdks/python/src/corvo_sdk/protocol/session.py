@@ -119,6 +119,9 @@ def raw_call(
     repeat = Repeat.ALWAYS if is_repeatable else Repeat.UNLESS_SENT
     if not path.startswith("/"):
         raise ValidationError(f"the path {path!r} does not begin with a slash")
+    if not path.isascii() or any(ord(sign) <= 32 or sign == "\x7f" for sign in path):
+        # What a transport does with such a path differs; a line break could start a second request.
+        raise ValidationError(f"the path {path!r} has to be quoted", hint="urllib.parse.quote")
     request = Request(method, with_query(path, query or {}), sent, encoded, timeout_s)
     return Call(request, answer_of, repeat)
 
