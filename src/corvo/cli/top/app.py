@@ -51,6 +51,7 @@ class TopApp(App[None]):
         Binding("f5", "look", "Look again", show=False),
         Binding("question_mark", "help", "Help", key_display="?"),
         Binding("q", "quit", "Quit"),
+        Binding("ctrl+c", "quit", "Quit", show=False, priority=True),
     ]
 
     def __init__(self, source: Source, clock: Clock, *, interval_s: float, queue: str = "") -> None:

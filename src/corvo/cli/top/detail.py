@@ -135,7 +135,10 @@ class DetailScreen(Screen[None]):
             self._timeline_note = f"no earlier events: {plain(error.message)}"
             return False
         self._timeline_note = ""
-        self._events.extend(timeline.events)
+        # What came live before the index was back is in both; an event is shown once, in its place.
+        known = {event.seq: event for event in (*timeline.events, *self._events)}
+        self._events.clear()
+        self._events.extend(known[seq] for seq in sorted(known))
         self._draw_timeline()
         return True
 

@@ -148,6 +148,12 @@ class Status(Struct, frozen=True):
     view: View = View()
 
 
+class Info(Struct, frozen=True):
+    """Who answers."""
+
+    server_version: str = ""
+
+
 class Minute(Struct, frozen=True):
     """What happened in one minute."""
 

@@ -16,7 +16,6 @@ from corvo.cli.top.wording import NOTHING, compact, count, micros, plain, rate, 
 COUNTED = ("pending", "active", "retrying", "dead", "held", "scheduled", "completed")
 LABEL_WIDTH = 6
 LINES_COUNT = 4
-SENTENCE_WIDTH = 40  # longer parts are sentences, which may be cut
 MINUTES_WIDTH = 30
 LAG_NOTED = 1_000  # entries; a busy search index is always a few behind
 
@@ -77,7 +76,7 @@ class Overview(Widget):
             yield Text("○ connecting", STYLES["warn"])
         yield Text(plain(figures.url), STYLES["plain"])
         if link.complaint:
-            yield Text(plain(link.complaint), STYLES["dim"])
+            yield Text(plain(link.complaint), STYLES["dim"], overflow="ellipsis")
             return
         if figures.version:
             yield Text(f"version {plain(figures.version)}", STYLES["dim"])
@@ -163,7 +162,7 @@ def _fit(parts: Iterable[Text], width: int) -> Text:
     for part in parts:
         room = width - line.cell_len - (2 if line else 0)
         if line and part.cell_len > room:
-            if part.cell_len < SENTENCE_WIDTH:
+            if part.overflow != "ellipsis":
                 # What does not fit ends the line: half a figure would be a wrong one.
                 break
             part.truncate(max(0, room), overflow="ellipsis")

@@ -11,6 +11,7 @@ from corvo.cli.top.facts import (
     Event,
     Group,
     Groups,
+    Info,
     JobsPage,
     Queue,
     Status,
@@ -20,7 +21,12 @@ from corvo.cli.top.facts import (
     Worker,
 )
 from corvo_sdk import AsyncClient
-from corvo_sdk.errors import ConnectionFailedError, UnavailableError, ViewUnavailableError
+from corvo_sdk.errors import (
+    ConnectionFailedError,
+    ProtocolError,
+    UnavailableError,
+    ViewUnavailableError,
+)
 from corvo_sdk.errors import CorvoError as CallError
 
 API = "/api/v1"
@@ -61,8 +67,7 @@ class Source:
         return await self._get("/cluster/status", Status)
 
     async def version(self) -> str:
-        body: Any = await self._body("GET", "/info")
-        return str(body.get("server_version", ""))
+        return (await self._get("/info", Info)).server_version
 
     async def queues(self) -> list[Queue]:
         return await self._get("/queues", list[Queue])
@@ -88,17 +93,17 @@ class Source:
 
     async def search(self, body: Mapping[str, Any]) -> JobsPage:
         answer = await self._body("POST", "/jobs/search", body=dict(body), query=self._after())
-        return msgspec.convert(answer, JobsPage)
+        return _facts(answer, JobsPage)
 
     async def groups(self) -> list[Group]:
         query = {"limit": str(GROUPS_MAX)} | self._after()
         answer = await self._body("GET", "/dead/groups", query=query)
-        return msgspec.convert(answer, Groups).groups
+        return _facts(answer, Groups).groups
 
     async def timeline(self, job_id: str) -> Timeline:
         query = {"limit": str(EVENTS_MAX)}
         answer = await self._body("GET", f"/jobs/{_segment(job_id)}/events", query=query)
-        return msgspec.convert(answer, Timeline)
+        return _facts(answer, Timeline)
 
     async def follow(self, job_id: str, after_seq: int | None) -> AsyncIterator[Event]:
         """Events of one job as they happen; ends or raises when the stream does."""
@@ -124,14 +129,14 @@ class Source:
 
     async def bulk(self, body: Mapping[str, Any]) -> BulkResult:
         answer = await self._change("POST", "/jobs/bulk", body)
-        return msgspec.convert(answer, BulkResult)
+        return _facts(answer, BulkResult)
 
     async def operation(self, operation_id: str) -> BulkResult:
         return await self._get(f"/bulk/{_segment(operation_id)}", BulkResult)
 
     async def undo(self, operation_id: str) -> BulkResult:
         answer = await self._change("POST", f"/bulk/{_segment(operation_id)}/undo")
-        return msgspec.convert(answer, BulkResult)
+        return _facts(answer, BulkResult)
 
     # --- below ------------------------------------------------------------------------------------
 
@@ -139,7 +144,7 @@ class Source:
         return {"after": str(self._written_index)} if self._written_index else {}
 
     async def _get(self, path: str, kind: type[Fact]) -> Fact:
-        return msgspec.convert(await self._body("GET", path), kind)
+        return _facts(await self._body("GET", path), kind)
 
     async def _change(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> Any:
         sent = dict(body) if body is not None else {}
@@ -170,8 +175,22 @@ def connect(url: str, api_key: str | None) -> Source:
     count = len(url.split(","))
     # The screens ask again by themselves and say that they do; a client that tried on silently
     # would only hide for how long nobody has answered. Only another address is tried at once.
-    client = AsyncClient(url, api_key=api_key, timeout_s=TIMEOUT_S, retries=count - 1)
+    client = AsyncClient(
+        url,
+        api_key=api_key,
+        timeout_s=TIMEOUT_S,
+        deadline_s=2 * BULK_TIMEOUT_S,
+        retries=count - 1,
+    )
     return Source(client, ", ".join(client.urls))
+
+
+def _facts(answer: Any, kind: type[Fact]) -> Fact:
+    """Read an answer; whatever else listens at the address must not end the screens."""
+    try:
+        return msgspec.convert(answer, kind)
+    except msgspec.ValidationError as error:
+        raise ProtocolError(f"the answer is not what a Corvo server says: {error}") from error
 
 
 def _event_of(line: bytes) -> Event | None:
