@@ -9,11 +9,11 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from corvo_sdk import __version__
 from corvo_sdk.errors import ValidationError
 from corvo_sdk.protocol.call import Call, Repeat, Reply, Request
 from corvo_sdk.protocol.exchange import Policy, Servers
 from corvo_sdk.values import with_query
+from corvo_sdk.version import VERSION
 
 DEFAULT_URL: Final = "http://127.0.0.1:8080"
 JSON: Final = "application/json"
@@ -154,4 +154,4 @@ def _value(body: bytes, media: str) -> Any:
 
 
 def _user_agent() -> str:
-    return f"corvo-sdk/{__version__} python/{platform.python_version()}"
+    return f"corvo-sdk/{VERSION} python/{platform.python_version()}"

@@ -21,6 +21,7 @@ from corvo_sdk.protocol.endpoints.making import (
 from corvo_sdk.types.search import (
     BatchesPage,
     Bulk,
+    BulkPage,
     BulkResult,
     DeadGroups,
     Fulltext,
@@ -40,6 +41,7 @@ _BATCHES_PAGE: Final = reader(BatchesPage)
 _STORAGE: Final = reader(Storage)
 _BULK_RESULT: Final = reader(BulkResult)
 _BULK: Final = reader(Bulk)
+_BULK_PAGE: Final = reader(BulkPage)
 
 
 def search(
@@ -146,6 +148,11 @@ def bulk(
     if is_async:
         body["async"] = True
     return write("POST", "/jobs/bulk", body, _BULK_RESULT, wait_s=_BULK_S)
+
+
+def bulk_operations(*, limit: int | None, cursor: str | None) -> Call[BulkPage]:
+    """`GET /bulk`."""
+    return read("/bulk", _BULK_PAGE, query={"limit": limit, "cursor": cursor})
 
 
 def bulk_operation(bulk_id: str) -> Call[Bulk]:
