@@ -23,6 +23,9 @@ from tests.support.process import ROOT, environment
         "search",
         "kept",
         "view",
+        "catchup",
+        "rebuild",
+        "stream",
     ],
 )
 def test_figure_runs_and_verifies_itself(figure: str) -> None:
