@@ -54,8 +54,11 @@ def test_development_lock_holds_every_tool_at_its_version() -> None:
     """The tools of `make test` are locked at the versions pyproject.toml names."""
     project = _project()["project"]
     assert isinstance(project, dict)
-    tools = _declared(project["optional-dependencies"]["dev"])
+    extras = project["optional-dependencies"]
+    tools = _declared(extras["dev"])
     assert tools.items() <= _pins("requirements-dev.lock").items()
+    # What the screens need is an extra for users, and part of what is tested.
+    assert _declared(extras["top"]).items() <= tools.items()
 
 
 def test_build_backend_is_locked_at_its_version() -> None:

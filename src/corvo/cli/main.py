@@ -70,6 +70,7 @@ COMMANDS: Final[dict[str, Entry]] = {
     "cluster": Entry("status", "Server", "The servers that keep the log together."),
     "workers": Entry("status", "Server", "List workers the server has heard of lately."),
     "version": Entry("status", "Server", "Print the versions of command and server."),
+    "top": Entry("top", "Server", "Watch the server on a screen."),
     "doctor": Entry("doctor", "Server", "Check this machine, its settings and the server."),
     "bench": Entry("bench", "Server", "Measure a running server."),
     "seed": Entry("seed", "Server", "Fill a server with data to look at."),
