@@ -112,7 +112,8 @@ class JobsPage(Struct, kw_only=True):
     has_more: bool = False
     total: int = 0
     total_is_estimate: bool = False
-    partial: bool = False  # the search took too long and says what it found
+    partial: bool = False  # it ran out of time and says what it found; `cursor` goes on
+    hint: str | None = None
     duration_ms: int = 0
 
 

@@ -62,8 +62,8 @@ class Searching(Runner):
             page = await self._run(call)
             for job in page.jobs:
                 yield job
-            cursor = page.cursor
-            if not page.has_more or cursor is None:
+            cursor = searching.cursor_after(page)
+            if cursor is None:
                 return
 
     async def dead_page(
@@ -100,8 +100,8 @@ class Searching(Runner):
             page = await self._run(call)
             for job in page.jobs:
                 yield job
-            cursor = page.cursor
-            if not page.has_more or cursor is None:
+            cursor = searching.cursor_after(page)
+            if cursor is None:
                 return
 
     async def dead_groups(

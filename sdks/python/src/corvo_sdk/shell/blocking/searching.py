@@ -61,8 +61,8 @@ class Searching(Runner):
             page = self._run(call)
             for job in page.jobs:
                 yield job
-            cursor = page.cursor
-            if not page.has_more or cursor is None:
+            cursor = searching.cursor_after(page)
+            if cursor is None:
                 return
 
     def dead_page(
@@ -99,8 +99,8 @@ class Searching(Runner):
             page = self._run(call)
             for job in page.jobs:
                 yield job
-            cursor = page.cursor
-            if not page.has_more or cursor is None:
+            cursor = searching.cursor_after(page)
+            if cursor is None:
                 return
 
     def dead_groups(
