@@ -16,7 +16,8 @@ def make_grpc_server(
     subscriptions = Subscriptions(engine)
     surface.live.observers.append(subscriptions.observe)
     engine.watch(Watcher(_nothing, subscriptions.drain))
-    calls = Calls(engine, Context(engine.new_id, payload_bytes_max), FEATURES)
+    context = Context(engine.new_id, payload_bytes_max, lambda: engine.now_ms)
+    calls = Calls(engine, context, FEATURES)
     return GrpcServer(surface.streams, calls, subscriptions, report)
 
 
