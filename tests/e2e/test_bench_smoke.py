@@ -23,6 +23,7 @@ from tests.support.process import ROOT, environment
         "search",
         "kept",
         "view",
+        "worker",
     ],
 )
 def test_figure_runs_and_verifies_itself(figure: str) -> None:
