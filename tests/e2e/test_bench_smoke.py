@@ -24,6 +24,9 @@ from tests.support.process import ROOT, environment
         "kept",
         "view",
         "worker",
+        "catchup",
+        "rebuild",
+        "stream",
     ],
 )
 def test_figure_runs_and_verifies_itself(figure: str) -> None:
