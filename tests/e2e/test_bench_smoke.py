@@ -24,6 +24,7 @@ from tests.support.process import ROOT, environment
         "stream",
         "kept",
         "view",
+        "worker",
         "catchup",
         "rebuild",
         "events",

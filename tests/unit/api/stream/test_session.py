@@ -22,6 +22,7 @@ from corvo.api.stream.streams import Streams
 from corvo.api.translate import Context
 from corvo.api.wire import AckItem
 from corvo.machine.audit import audit
+from corvo.model import limits
 from corvo.model.job import ACTIVE, PENDING
 from tests.support.rig import NS, Rig, turns
 
@@ -77,7 +78,9 @@ class Play:
     def __init__(self, rig: Rig) -> None:
         self.rig = rig
         bounds = Bounds(in_flight_max=IN_FLIGHT_MAX)
-        self.streams = Streams(rig.engine, Context(rig.engine.new_id), bounds)
+        self.streams = Streams(
+            rig.engine, Context(rig.engine.new_id, limits.PAYLOAD_BYTES_MAX, lambda: 0), bounds
+        )
         self.worker = Worker()
         self.session = self.streams.open(self.worker, NS)
         self.frames_count = 0
