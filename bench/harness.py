@@ -29,6 +29,8 @@ class Scale(msgspec.Struct, frozen=True):
     batch_jobs: int = 128_000
     engine_commands: int = 32_000
     load_seconds: float = 10.0
+    view_events: int = 600_000
+    rebuild_jobs: int = 1_000_000
 
 
 FULL = Scale(is_quick=False)
@@ -46,6 +48,8 @@ QUICK = Scale(
     batch_jobs=1_280,
     engine_commands=640,
     load_seconds=0.5,
+    view_events=1_500,
+    rebuild_jobs=1_000,
 )
 
 

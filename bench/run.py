@@ -6,6 +6,8 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from msgspec.structs import replace
+
 # Cost: none. `bench/run.py` started as a file must find the packages beside it.
 sys.path[:0] = [str(Path(__file__).resolve().parents[1] / part) for part in (".", "src")]
 
@@ -16,6 +18,7 @@ from bench import (  # noqa: E402 - see the line above
     scale_figures,
     search_figures,
     stream_figures,
+    view_figures,
     wait_figures,
 )
 from bench.harness import FULL, QUICK, Figure, RunFailedError, Scale, describe_machine  # noqa: E402
@@ -33,8 +36,11 @@ FIGURES: dict[str, Callable[[Scale], list[Figure]]] = {
     "kept": scale_figures.kept,
     "restart": restart_figures.restart,
     "search": search_figures.search,
-    "stream": stream_figures.stream,
+    "worker_stream": stream_figures.worker_stream,
     "view": http_figures.view,
+    "catchup": view_figures.catchup,
+    "rebuild": view_figures.rebuild,
+    "stream": view_figures.stream,
 }
 RESULTS = Path(__file__).resolve().parent / "results"
 
@@ -45,23 +51,24 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("figures", nargs="*", metavar="FIGURE", help=f"of: {', '.join(FIGURES)}")
     parser.add_argument("--quick", action="store_true", help="tiny runs that only prove they work")
     parser.add_argument("--rounds", type=int, help="interleaved rounds per comparison")
+    parser.add_argument("--events", type=int, help="events of catchup")
+    parser.add_argument("--jobs", type=int, help="jobs of rebuild")
     options = parser.parse_args(arguments)
     unknown = [name for name in options.figures if name not in FIGURES]
     if unknown:
         parser.error(f"no such figure: {', '.join(unknown)}")
     scale = QUICK if options.quick else FULL
-    if options.rounds:
-        scale = _with_rounds(scale, options.rounds)
+    sizes = {
+        "rounds": options.rounds,
+        "view_events": options.events,
+        "rebuild_jobs": options.jobs,
+    }
+    scale = replace(scale, **{name: size for name, size in sizes.items() if size})
     printer = Printer(options.quick)
     printer.say(*describe_machine())
     printer.say(f"client    {'wrk' if WRK else 'python (heavier than wrk: compare ratios only)'}")
     is_met = sum(not _run(name, scale, printer) for name in options.figures or FIGURES) == 0
     return 0 if is_met else 1
-
-
-def _with_rounds(scale: Scale, rounds: int) -> Scale:
-    fields = {name: getattr(scale, name) for name in scale.__struct_fields__}
-    return Scale(**{**fields, "rounds": rounds})
 
 
 def _run(name: str, scale: Scale, printer: "Printer") -> bool:

@@ -21,9 +21,12 @@ from tests.support.process import ROOT, environment
         "backlog",
         "restart",
         "search",
-        "stream",
+        "worker_stream",
         "kept",
         "view",
+        "catchup",
+        "rebuild",
+        "stream",
     ],
 )
 def test_figure_runs_and_verifies_itself(figure: str) -> None:

@@ -3,19 +3,37 @@
 from hashlib import blake2b
 
 from corvo.keys.order import pack_u32
-from corvo.machine import bulk, dispatch, export, extract, read, schedules, sweep, webhooks, why
+from corvo.machine import (
+    bulk,
+    dispatch,
+    export,
+    extract,
+    read,
+    schedules,
+    standing,
+    sweep,
+    webhooks,
+    why,
+)
 from corvo.machine.apply import Applied, Applier
 from corvo.machine.kv import Reader, Store
 from corvo.machine.sweep import SweepPolicy
 from corvo.model.bulk import Bulk
 from corvo.model.command import Command, Entry
-from corvo.model.copied import JobCopy
+from corvo.model.copied import JobCopy, ScheduleCopy, WebhookCopy
 from corvo.model.event import EventBlock
 from corvo.model.outcome import Outcome
 from corvo.model.queue import Gate, Limit, QueueRecord
-from corvo.model.record import BatchImport, JobImport, LimitImport, QueueImport
+from corvo.model.record import (
+    BatchImport,
+    JobImport,
+    LimitImport,
+    QueueImport,
+    ScheduleImport,
+    WebhookImport,
+)
 from corvo.model.view import BatchView, JobView, QueueView, ScheduleView, WhyView
-from corvo.model.webhook import DeadLetter, WebhookView
+from corvo.model.webhook import DeadLetter, Try, WebhookView
 
 
 class Machine:
@@ -127,6 +145,14 @@ class Machine:
         found = export.batches(self._state, ns, after, limit)
         return [export.batch_record(batch, members.get(batch.id, [])) for batch in found]
 
+    def export_schedules(self, ns: int, after: bytes, limit: int) -> list[ScheduleImport]:
+        """Schedules that follow an id, as records."""
+        return standing.export_schedules(self._state, ns, after, limit)
+
+    def export_webhooks(self, ns: int) -> list[WebhookImport]:
+        """All webhooks of a namespace as records, without secrets."""
+        return standing.export_webhooks(self._state, ns)
+
     # --- reads --------------------------------------------------------------------------------
 
     def job(self, ns: int, job_id: bytes) -> JobView | None:
@@ -181,6 +207,10 @@ class Machine:
         """Return a bulk operation."""
         return bulk.load_bulk(self._state, ns, bulk_id)
 
+    def bulk_ids(self, ns: int, after: bytes, until: bytes, limit: int) -> list[bytes]:
+        """Return ids of bulk operations between two ids, oldest first."""
+        return bulk.read_ids(self._state, ns, after, until, limit)
+
     def bulk_preview(self, ns: int, job_id: bytes, action: int, expected: int) -> tuple[str, int]:
         """Say why a bulk action would skip a job now ("" when it would not), and its state."""
         return bulk.preview(self._state, ns, job_id, action, expected)
@@ -201,6 +231,10 @@ class Machine:
         """Return what could not be delivered, oldest first."""
         return webhooks.read_letters(self._state, ns, webhook_id, limit)
 
+    def webhook_tries(self, ns: int, webhook_id: bytes) -> list[Try]:
+        """Return the delivery log of a webhook, newest first."""
+        return webhooks.read_tries(self._state, ns, webhook_id)
+
     def events(self, after_index: int, limit: int) -> list[tuple[int, EventBlock]]:
         """Return event blocks after an index, oldest first."""
         return read.read_events(self._state, after_index, limit)
@@ -212,6 +246,14 @@ class Machine:
         return extract.copy_job(
             self._state, ns, job_id, has_spec=has_spec, errors_since_ms=errors_since_ms
         )
+
+    def copy_schedule(self, ns: int, schedule_id: bytes) -> ScheduleCopy | None:
+        """Copy a schedule for a reader elsewhere."""
+        return extract.copy_schedule(self._state, ns, schedule_id)
+
+    def copy_webhook(self, ns: int, webhook_id: bytes) -> WebhookCopy | None:
+        """Copy a webhook for a reader elsewhere, without its secret."""
+        return extract.copy_webhook(self._state, ns, webhook_id)
 
     def queue_record(self, ns: int, name: str) -> QueueRecord | None:
         """Return the record of a queue itself; valid until the next entry."""

@@ -91,6 +91,7 @@ class Server:
         self.tasks = tasks
         self.webhooks = webhooks
         self._unlock = unlock
+        self.on_stop: list[Callable[[], None]] = []  # while the engine can still be read
         self.on_close: list[Callable[[], None]] = []
 
     @property
@@ -107,6 +108,8 @@ class Server:
         await self.listener.close()
         await self.tasks.stop()
         await self.webhooks.stop()
+        for stop in self.on_stop:
+            stop()
         await self.engine.close()
         for close in self.on_close:
             close()
@@ -165,6 +168,7 @@ async def build(config: Config, fatal: Fatal) -> Server:
     surface.metrics.add(partial(_add_streams, surface.streams))
     keeper = None
     if view.is_on:
+        engine.hold_feed(lambda: view.standing.needed_index)
         directory = None if config.ephemeral else Layout(config.data_dir).view
         keeper = ViewKeeper(view, directory, config.log_format)
         tasks.start("view", keeper.run())
@@ -172,6 +176,7 @@ async def build(config: Config, fatal: Fatal) -> Server:
         engine, edge, tasks, ground.unlock, webhooks, keeper, streams=surface.streams, grpc=grpc
     )
     if tracer is not None:
+        server.on_stop.append(surface.live.finish)
         server.on_close.append(tracer.close)
     return server
 
