@@ -40,7 +40,7 @@ FIGURES: dict[str, Callable[[Scale], list[Figure]]] = {
     "kept": scale_figures.kept,
     "restart": restart_figures.restart,
     "search": search_figures.search,
-    "stream": stream_figures.stream,
+    "worker_stream": stream_figures.worker_stream,
     "view": http_figures.view,
     "catchup": view_figures.catchup,
     "rebuild": view_figures.rebuild,

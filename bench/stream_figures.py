@@ -101,7 +101,7 @@ async def _drive(port: int, jobs: int) -> float:
     return time.perf_counter() - started
 
 
-def stream(scale: Scale) -> list[Figure]:
+def worker_stream(scale: Scale) -> list[Figure]:
     """Enqueue, push and ack in frames of a few dozen items, against one job per HTTP call."""
     jobs = scale.batch_jobs // 2
     with Corvo("always") as server:
@@ -117,10 +117,12 @@ def stream(scale: Scale) -> list[Figure]:
     target = None if scale.is_quick else TARGET
     return [
         Figure(
-            "stream: jobs through enqueue, push and ack", sorted(rates)[len(rates) // 2], "jobs/s"
+            "worker_stream: jobs through enqueue, push and ack",
+            sorted(rates)[len(rates) // 2],
+            "jobs/s",
         ),
         Figure(
-            "stream: of the single-job rate",
+            "worker_stream: of the single-job rate",
             sorted(ratios)[len(ratios) // 2],
             "×",
             target,
