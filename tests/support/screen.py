@@ -15,7 +15,7 @@ from corvo.cli.top.source import connect
 from corvo.runtime.clock import SystemClock
 
 PATIENCE_S = 40
-GLANCE_S = 0.05  # reading the whole screen costs a good part of that
+GLANCE_S = 0.1  # reading the whole screen costs a good part of that
 
 
 class Watch:
