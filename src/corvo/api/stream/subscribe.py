@@ -51,7 +51,7 @@ class Subscriptions:
 
     async def follow(self, request: pb.SubscribeRequest, ns: int) -> AsyncIterator[object]:
         """Yield events as messages; one without a type keeps the connection alive."""
-        wanted = _filter_of(request)
+        wanted = _filter_of(request, ns)
         if self._is_draining:
             raise UnavailableError("the server is draining", hint="connect again shortly")
         if len(self._waiting) >= self._count_max:
@@ -60,13 +60,13 @@ class Subscriptions:
         grown = asyncio.Event()
         self._waiting.add(grown)
         try:
-            async for event in self._read(request, wanted, ns, grown):
+            async for event in self._read(request, wanted, grown):
                 yield event
         finally:
             self._waiting.discard(grown)
 
     async def _read(
-        self, request: pb.SubscribeRequest, wanted: Filter, ns: int, grown: asyncio.Event
+        self, request: pb.SubscribeRequest, wanted: Filter, grown: asyncio.Event
     ) -> AsyncIterator[object]:
         engine = self._engine
         seq = request.last_event_id or engine.seq
@@ -84,7 +84,7 @@ class Subscriptions:
                 for number, event in enumerate(block.events, block.first_seq):
                     if number > seq:
                         seq = number
-                        if event.ns == ns and wanted.passes(event):
+                        if wanted.passes(event):
                             yield _message(number, block.at_ms, event)
             if found:
                 await asyncio.sleep(REST_S)
@@ -96,9 +96,9 @@ class Subscriptions:
                 yield pb.SubscribeEvent()
 
 
-def _filter_of(request: pb.SubscribeRequest) -> Filter:
+def _filter_of(request: pb.SubscribeRequest, ns: int) -> Filter:
     lists = {"queue": request.queues, "job_id": request.job_ids, "type": request.types}
-    return parse_filter(lambda name: ",".join(lists[name]) or None)
+    return parse_filter(ns, lambda name: ",".join(lists[name]) or None)
 
 
 def _message(seq: int, at_ms: int, event: Event) -> pb.SubscribeEvent:
