@@ -92,7 +92,7 @@ def test_cut_coroutine_may_wait_again_while_it_cleans_up():
         try:
             await asyncio.get_running_loop().create_future()
         finally:
-            await asyncio.sleep(0.001)
+            await asyncio.sleep(0)
             cleaned.append(True)
 
     async def test() -> None:
