@@ -106,7 +106,7 @@ def build(  # noqa: PLR0913 - the composition of the API, named at the call
         QueueRoutes(engine, undo_ms).table(),
         LimitRoutes(engine).table(),
         ScheduleRoutes(engine, context).table(),
-        ServerRoutes(engine, view, metrics.render, streams.statistics).table(),
+        ServerRoutes(engine, view, metrics.render, streams.statistics, hub.figures.held).table(),
         ViewRoutes(view).table(),
         WebhookRoutes(engine, context, webhooks or Dispatcher(engine)).table(),
         AdminRoutes(engine, context).table(),

@@ -27,7 +27,7 @@ class WorkerView(Struct, frozen=True):
     version: str
     queues: list[str]
     slots: int
-    jobs_held: int  # as it last said, plus what it was given since
+    jobs_held: int  # as it last said
     fetched_at_ms: int
     beaten_at_ms: int
     started_at_ms: int  # when it was first seen
@@ -91,12 +91,6 @@ class WorkerRegistry:
         if concurrency:
             worker.slots = concurrency
         worker.is_draining = draining
-
-    def observe_claims(self, ns: int, worker_id: str, count: int) -> None:
-        """Note that jobs were handed to a worker."""
-        worker = self._workers.get((ns, worker_id))
-        if worker is not None:
-            worker.jobs_held += count
 
     def observe_heartbeat(self, ns: int, worker_id: str, jobs_count: int) -> None:
         """Note that a worker said it is alive, and how many jobs it has in hand."""

@@ -6,12 +6,13 @@ from stored events (`Hub.recall`).
 """
 
 from bisect import bisect_left
+from collections import Counter
 from collections.abc import Sequence
 from typing import Final
 
 from corvo.model import event as ev
 from corvo.model import limits
-from corvo.model.event import EVENT_NAMES, EventBlock
+from corvo.model.event import EVENT_NAMES, Event, EventBlock
 from corvo.model.ids import DEFAULT_NAMESPACE
 from corvo.runtime.clock import Clock
 
@@ -93,7 +94,8 @@ class Figures:
         self._others = QueueFigures()
         # Cost: the time of a new job is in its id; only jobs that become ready later are kept here.
         self._ready_ms: dict[bytes, int] = {}
-        self._started_ms: dict[bytes, int] = {}
+        # Jobs that a worker has in hand: when they started, and the event that said so.
+        self._started: dict[bytes, tuple[int, Event]] = {}
         self._minutes: dict[int, Rows] = {}
 
     def observe(self, blocks: list[EventBlock]) -> None:
@@ -116,11 +118,11 @@ class Figures:
                         queue = self.queues.get((ns, name)) or self._queue(ns, name)
                     queue.totals[column] += 1
                     if kind == ev.STARTED:
-                        self._start(queue, event.job, event.attempt, at_ms)
+                        self._start(queue, event, at_ms)
                     elif kind == ev.COMPLETED or kind == ev.FAILED:  # noqa: PLR1714 - twice as fast
-                        started_ms = self._started_ms.pop(event.job, 0)
-                        if started_ms:
-                            queue.runs.observe(at_ms - started_ms)
+                        started = self._started.pop(event.job, None)
+                        if started is not None:
+                            queue.runs.observe(at_ms - started[0])
                     elif kind == ev.ENQUEUED and event.job < late:
                         self._note_ready(event.job, at_ms)
                 if kind in _RARE:
@@ -129,19 +131,25 @@ class Figures:
 
     def _take_rare(self, kind: int, job: bytes, at_ms: int) -> None:
         if kind in _STOPPED:
-            self._started_ms.pop(job, None)
+            self._started.pop(job, None)
         if kind in _READY:
             self._note_ready(job, at_ms)
 
-    def _start(self, queue: QueueFigures, job: bytes, attempt: int, at_ms: int) -> None:
+    def _start(self, queue: QueueFigures, event: Event, at_ms: int) -> None:
+        job = event.job
         ready_ms = self._ready_ms.pop(job, 0)
-        if not ready_ms and attempt == 1:
+        if not ready_ms and event.attempt == 1:
             ready_ms = _created_ms(job)
         if ready_ms:
             queue.waits.observe(at_ms - ready_ms)
-        if len(self._started_ms) >= OPEN_MAX:
-            self._started_ms.clear()
-        self._started_ms[job] = at_ms
+        if len(self._started) >= OPEN_MAX:
+            self._started.clear()
+        self._started[job] = (at_ms, event)
+
+    def held(self, ns: int) -> Counter[str]:
+        """How many jobs each worker has been handed since the process started, and still has."""
+        events = [event for _, event in self._started.values() if event.ns == ns]
+        return Counter(event.data["worker"] for event in events if event.data is not None)
 
     def _note_ready(self, job: bytes, at_ms: int) -> None:
         if len(self._ready_ms) >= OPEN_MAX:

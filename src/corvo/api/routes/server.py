@@ -1,6 +1,6 @@
 """Routes about the server itself: health, version, workers, cluster."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from corvo import __version__
@@ -10,6 +10,7 @@ from corvo.api.values import maybe_instant
 
 if TYPE_CHECKING:
     from corvo.engine import Engine
+    from corvo.engine.workers import WorkerView
     from corvo.view.client import ViewClient
 
 API_VERSION: Final = "v1"
@@ -51,11 +52,13 @@ class ServerRoutes:
         view: "ViewClient",
         metrics: Callable[[], Awaitable[bytes]],
         streams: Callable[[], dict[str, int]],
+        held: Callable[[int], Mapping[str, int]],
     ) -> None:
         self._engine = engine
         self._view = view
         self._metrics = metrics
         self._streams = streams
+        self._held = held
 
     def table(self) -> Table:
         """Paths, methods and operations. Probes are found without the prefix, too."""
@@ -91,8 +94,10 @@ class ServerRoutes:
 
     async def workers(self, call: Call) -> Answer:
         """`GET /workers`: who fetched or sent a heartbeat lately."""
-        found = self._engine.workers.list(call.principal.ns)
-        return answer([_worker_members(worker) for worker in found])
+        ns = call.principal.ns
+        held = self._held(ns)
+        found = self._engine.workers.list(ns)
+        return answer([_worker_members(worker, held.get(worker.id, 0)) for worker in found])
 
     async def metrics(self, _call: Call) -> Answer:
         """`GET /metrics`: for Prometheus, as text."""
@@ -104,14 +109,16 @@ class ServerRoutes:
         return answer({"mode": "single"} | self._engine.status() | others)
 
 
-def _worker_members(worker: Any) -> dict[str, Any]:
+def _worker_members(worker: "WorkerView", held_count: int) -> dict[str, Any]:
+    # Who has not fetched since the server started may still hold jobs from before, and says so.
+    jobs_count = held_count if worker.fetched_at_ms else worker.jobs_held
     return {
         "id": worker.id,
         "hostname": worker.host or None,
         "version": worker.version or None,
         "queues": worker.queues,
         "slots": worker.slots or None,
-        "jobs": worker.jobs_held,
+        "jobs": jobs_count,
         "last_fetch_at": maybe_instant(worker.fetched_at_ms),
         "last_heartbeat_at": maybe_instant(worker.beaten_at_ms),
         "started_at": maybe_instant(worker.started_at_ms),
