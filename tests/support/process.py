@@ -119,8 +119,10 @@ class ServerProcess:
 def environment() -> dict[str, str]:
     """The environment of a child: ours, without settings of a server somebody runs here."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith("CORVO_")}
-    paths = (ROOT / "src", ROOT / "sdks/python/src")
-    return {**kept, "PYTHONPATH": os.pathsep.join(str(path) for path in paths)}
+    return {
+        **kept,
+        "PYTHONPATH": os.pathsep.join((str(ROOT / "src"), str(ROOT / "sdks/python/src"))),
+    }
 
 
 def corvo(*arguments: str, url: str = "", stdin: str = "") -> subprocess.CompletedProcess[str]:

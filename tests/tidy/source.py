@@ -7,6 +7,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 SOURCE = ROOT / "src" / "corvo"
+SDK = ROOT / "sdks" / "python" / "src" / "corvo_sdk"
 
 # Invariant: these packages decide, so they must decide the same on every node and every replay.
 PURE_PACKAGES = ("keys", "machine", "model")
@@ -29,7 +30,7 @@ def modules(*folders: Path) -> list[Path]:
 
 
 def shipped_modules() -> list[Path]:
-    return modules(SOURCE)
+    return modules(SOURCE, SDK)
 
 
 def pure_modules() -> list[Path]:

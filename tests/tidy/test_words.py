@@ -3,11 +3,16 @@
 import ast
 import re
 
-from tests.tidy.source import ROOT, SOURCE, functions, modules, name_of, parse, shipped_modules
+from tests.tidy.source import ROOT, SDK, SOURCE, functions, modules, name_of, parse, shipped_modules
 
 FORBIDDEN_NAMES = frozenset(
     {"base", "common", "core", "handler", "helpers", "manager", "misc", "service", "types", "utils"}
 )
+
+# What users import by this name: `corvo_sdk.types`.
+NAMES_KEPT = frozenset({"sdks/python/src/corvo_sdk/types"})
+# Resolves its names when they are first used, which takes two functions (PEP 562).
+LAZY_PACKAGES = frozenset({"sdks/python/src/corvo_sdk/__init__.py"})
 
 # Spelt in two halves, so that this file does not find itself.
 UNFINISHED = re.compile(r"\b(TO" r"DO|FIX" r"ME|XX" r"X)\b")
@@ -35,10 +40,11 @@ def test_no_module_has_a_name_that_says_nothing() -> None:
     found = [name_of(path) for path in shipped_modules() if path.stem in FORBIDDEN_NAMES]
     found += [
         name_of(path)
-        for path in SOURCE.rglob("*")
+        for folder in (SOURCE, SDK)
+        for path in folder.rglob("*")
         if path.is_dir() and path.name in FORBIDDEN_NAMES
     ]
-    assert found == []
+    assert set(found) - NAMES_KEPT == set()
 
 
 def test_no_unfinished_business_is_left_in_the_text() -> None:
@@ -68,7 +74,7 @@ def test_packages_only_export() -> None:
     found = [
         f"{name_of(path)}:{node.lineno}"
         for path in shipped_modules()
-        if path.name == "__init__.py"
+        if path.name == "__init__.py" and name_of(path) not in LAZY_PACKAGES
         for node in parse(path).body
         if not isinstance(node, allowed)
     ]

@@ -31,6 +31,7 @@ class SseParser:
         self._rest = b""  # of a line without its end
         self._is_after_cr = False  # a piece ended in CR: an LF next belongs to it
         self._is_first = True
+        self._id = ""
         self._type = ""
         self._data: list[str] = []
         self._data_size = 0
@@ -59,6 +60,8 @@ class SseParser:
             line = line.removeprefix(b"\xef\xbb\xbf")
             self._is_first = False
         if not line:
+            # An id counts from here on: before, its event is not complete and would be missed.
+            self.last_event_id = self._id
             if self._data:
                 found.append(SseEvent(self._type, "\n".join(self._data), self.last_event_id))
             self._type, self._data, self._data_size = "", [], 0
@@ -72,7 +75,7 @@ class SseParser:
                 self._data.append(text)
                 self._data_size += len(value)
             case b"id" if "\0" not in text:
-                self.last_event_id = text
+                self._id = text
             case b"retry" if text.isdecimal() and len(text) < 8:
                 self.retry_ms = int(text)
             case _:

@@ -60,9 +60,13 @@ class Reader(Generic[T]):
     """Reads a JSON body into a type; fields it does not know are left out."""
 
     def __init__(self, kind: type[T]) -> None:
-        self._decode = msgspec.json.Decoder(kind).decode
+        self._kind = kind
+        # Cost: made when first needed; there are fifty, and a program uses few of them.
+        self._decode: Callable[[bytes], T] | None = None
 
     def __call__(self, reply: Reply) -> T:
+        if self._decode is None:
+            self._decode = msgspec.json.Decoder(self._kind).decode
         try:
             return self._decode(reply.body)
         except (msgspec.MsgspecError, UnicodeDecodeError) as error:

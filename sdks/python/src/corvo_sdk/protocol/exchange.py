@@ -114,9 +114,11 @@ class Exchange:
         self._repeat = repeat
         self._accepts = accepts
         self._chance = chance
+        # A time-out of the call's own is granted in full to each try; the client's is cut at the
+        # deadline.
+        self._is_timeout_own = timeout_s is not None
         self._timeout_s = (policy.timeout_s if timeout_s is None else timeout_s) + wait_s
-        deadline_s = max(policy.deadline_s, policy.timeout_s if timeout_s is None else timeout_s)
-        self._deadline_at_s = now_s + deadline_s + wait_s
+        self._deadline_at_s = now_s + policy.deadline_s + wait_s
         self._sends_left = policy.retries + 1
         self._rounds = 0  # how often every server was tried in vain
         self._index = servers.index
@@ -164,7 +166,8 @@ class Exchange:
         if left_s < _TRY_LEAST_S:
             return Failed(self._error or _no_time())
         self._sends_left -= 1
-        return Send(self._servers.url(self._index), min(self._timeout_s, left_s))
+        timeout_s = self._timeout_s if self._is_timeout_own else min(self._timeout_s, left_s)
+        return Send(self._servers.url(self._index), timeout_s)
 
     def _again(self, error: CorvoError, now_s: float, *, elsewhere: bool) -> Step:
         self._error = error

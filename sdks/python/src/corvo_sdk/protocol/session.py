@@ -9,6 +9,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
+from corvo_sdk import __version__
 from corvo_sdk.errors import ValidationError
 from corvo_sdk.protocol.call import Call, Repeat, Reply, Request
 from corvo_sdk.protocol.exchange import Policy, Servers
@@ -150,4 +151,4 @@ def _value(body: bytes, media: str) -> Any:
 
 
 def _user_agent() -> str:
-    return f"corvo-sdk/0.1.0 python/{platform.python_version()}"
+    return f"corvo-sdk/{__version__} python/{platform.python_version()}"

@@ -1,5 +1,7 @@
 """The synchronous transport: urllib3 with a pool of kept-alive connections per server."""
 
+import os
+import ssl
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from typing import Final
@@ -18,13 +20,17 @@ _CHUNK_BYTES: Final = 64 * 1024
 
 
 class PooledTransport:
-    """Connections to any number of servers, shared by threads."""
+    """Connections to any number of servers, shared by threads; a forked process makes its own."""
 
     def __init__(self, *, tls: Tls | None = None, connections: int = 32) -> None:
+        self._tls = None if tls is None else context_of(tls)
+        self._connections = connections
+        self._pools = self._made()
+        self._process_id = os.getpid()
+
+    def _made(self) -> urllib3.PoolManager:
         # Beyond `connections` threads at once, further connections are made and not kept.
-        self._pools = urllib3.PoolManager(
-            num_pools=16, maxsize=connections, ssl_context=None if tls is None else context_of(tls)
-        )
+        return urllib3.PoolManager(num_pools=16, maxsize=self._connections, ssl_context=self._tls)
 
     def send(self, base_url: str, request: Request) -> Reply:
         response = self._open(base_url, request, is_whole=True)
@@ -44,6 +50,9 @@ class PooledTransport:
 
     def _open(self, base_url: str, request: Request, *, is_whole: bool) -> BaseHTTPResponse:
         timeout_s = request.timeout_s
+        if self._process_id != os.getpid():
+            # Two processes on one connection would read each other's answers.
+            self._pools, self._process_id = self._made(), os.getpid()
         try:
             return self._pools.request(
                 request.method,
@@ -75,7 +84,8 @@ def _failure(base_url: str, error: HTTPError) -> ConnectionFailedError:
     if isinstance(error, ReadTimeoutError):
         return DeadlineExceededError(f"no answer from {base_url} in time", was_sent=True)
     # A connection that was never made carried nothing. Everything else may have.
-    if isinstance(error, NewConnectionError | ConnectTimeoutError):
+    is_untrusted = isinstance(error.__context__, ssl.SSLCertVerificationError)
+    if isinstance(error, NewConnectionError | ConnectTimeoutError) or is_untrusted:
         return ConnectionFailedError(
             f"can not reach {base_url}: {error}",
             was_sent=False,

@@ -2,8 +2,8 @@
 """Enqueueing."""
 
 from collections.abc import Sequence
+from os import urandom
 from typing import Any, Unpack
-from uuid import uuid4
 
 from corvo_sdk.protocol.endpoints import producing
 from corvo_sdk.shell.awaiting.running import Runner
@@ -21,7 +21,7 @@ class Producing(Runner):
         The call is repeated when the connection breaks, and makes one job all the same.
         """
         job = NewJob(queue, payload, **options)
-        return await self._run(producing.enqueue(job, key=uuid4().hex))
+        return await self._run(producing.enqueue(job, key=urandom(16).hex()))
 
     async def enqueue_many(
         self,
@@ -35,7 +35,7 @@ class Producing(Runner):
         """Enqueue up to 5,000 jobs, all or none; a callback or `is_batch` makes them a batch."""
         call = producing.enqueue_many(
             jobs,
-            key=idempotency_key or uuid4().hex,
+            key=idempotency_key or urandom(16).hex(),
             is_batch=is_batch,
             callback_queue=callback_queue,
             callback_payload=callback_payload,

@@ -2,8 +2,8 @@
 """Webhooks."""
 
 from collections.abc import Mapping
+from os import urandom
 from typing import Unpack
-from uuid import uuid4
 
 from corvo_sdk.protocol.endpoints import webhooks
 from corvo_sdk.shell.awaiting.running import Runner
@@ -70,7 +70,7 @@ class Webhooks(Runner):
         call = webhooks.post_webhook(
             queue,
             body,
-            key=idempotency_key or uuid4().hex,
+            key=idempotency_key or urandom(16).hex(),
             priority=priority,
             unique_key=unique_key,
             max_retries=max_retries,

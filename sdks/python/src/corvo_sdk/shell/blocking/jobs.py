@@ -1,8 +1,8 @@
 """Single jobs, and batches of them."""
 
 from collections.abc import Sequence
+from os import urandom
 from typing import Any, Unpack
-from uuid import uuid4
 
 from corvo_sdk.protocol.endpoints import jobs
 from corvo_sdk.shell.blocking.running import Runner
@@ -114,7 +114,7 @@ class SingleJobs(Runner):
     ) -> Enqueued:
         """Enqueue a copy of a job with some things different."""
         job = NewJob(queue or "", payload, **overrides)
-        return self._run(jobs.clone(job_id, job, key=uuid4().hex))
+        return self._run(jobs.clone(job_id, job, key=urandom(16).hex()))
 
     def delete_job(self, job_id: str) -> JobChange:
         """Remove a job and all it left behind."""

@@ -1,8 +1,8 @@
 """Enqueueing."""
 
 from collections.abc import Sequence
+from os import urandom
 from typing import Any, Unpack
-from uuid import uuid4
 
 from corvo_sdk.protocol.endpoints import producing
 from corvo_sdk.shell.blocking.running import Runner
@@ -20,7 +20,7 @@ class Producing(Runner):
         The call is repeated when the connection breaks, and makes one job all the same.
         """
         job = NewJob(queue, payload, **options)
-        return self._run(producing.enqueue(job, key=uuid4().hex))
+        return self._run(producing.enqueue(job, key=urandom(16).hex()))
 
     def enqueue_many(
         self,
@@ -34,7 +34,7 @@ class Producing(Runner):
         """Enqueue up to 5,000 jobs, all or none; a callback or `is_batch` makes them a batch."""
         call = producing.enqueue_many(
             jobs,
-            key=idempotency_key or uuid4().hex,
+            key=idempotency_key or urandom(16).hex(),
             is_batch=is_batch,
             callback_queue=callback_queue,
             callback_payload=callback_payload,
