@@ -1,7 +1,6 @@
 """A worker beside a real server: in a thread of this process, or in a process of its own."""
 
 import asyncio
-import os
 import signal
 import subprocess
 import sys
@@ -34,7 +33,7 @@ class WorkerThread:
     def __init__(self, worker: Worker) -> None:
         self.worker = worker
         self.error: BaseException | None = None
-        self._thread = threading.Thread(target=self._run, name="worker-under-test")
+        self._thread = threading.Thread(target=self._run, name="worker-under-test", daemon=True)
 
     def _run(self) -> None:
         try:
@@ -85,17 +84,21 @@ def wait_state(server: Server, job_id: str, *states: str) -> Any:
 class WorkerProcess:
     """`python -m corvo_sdk.worker` with an app written by the test."""
 
-    def __init__(self, folder: Path, url: str, *arguments: str, app: str = "jobs:app") -> None:
+    def __init__(
+        self,
+        folder: Path,
+        url: str,
+        *arguments: str,
+        app: str = "jobs:app",
+        variables: dict[str, str] | None = None,
+    ) -> None:
         self.folder = folder
-        variables = environment() | {
-            "CORVO_URL": url,
-            "PYTHONPATH": os.pathsep.join([str(ROOT / "sdks/python/src"), str(folder)]),
-        }
+        known = environment() | {"CORVO_URL": url, "PYTHONPATH": str(ROOT / "sdks/python/src")}
         command = [sys.executable, "-m", "corvo_sdk.worker", app, "--health-port", "off"]
         self._errors = (folder / "worker.log").open("ab")
         self.process = subprocess.Popen(
             [*command, *arguments],
-            env=variables,
+            env=known | (variables or {}),
             cwd=folder,
             stdout=self._errors,
             stderr=self._errors,

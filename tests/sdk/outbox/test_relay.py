@@ -14,7 +14,7 @@ import pytest
 from corvo_sdk import Client, Corvo
 from corvo_sdk.errors import CorvoError
 from corvo_sdk.outbox import Relay, SqlOutbox, Step
-from corvo_sdk.outbox.batches import BATCH_BYTES_MAX
+from corvo_sdk.outbox.parcels import PARCEL_BYTES_MAX
 from corvo_sdk.outbox.relay import RelayError
 from corvo_sdk.task import FunctionTask
 from tests.sdk.outbox.conftest import Connect, Rows
@@ -57,13 +57,13 @@ def test_committed_rows_become_jobs_in_their_order(
 ) -> None:
     """Nothing is left in the table, and nothing is sent twice."""
     fill(connect, work, 25)
-    relay = Relay(connect, client, batch_rows=10)
+    relay = Relay(connect, client, parcel_rows=10)
     steps = [relay.run_once() for _ in range(4)]
     relay.close()
     assert [Step("sent", 10), Step("sent", 10), Step("sent", 5), Step("idle")] == steps
     assert list(range(25)) == rows.jobs()
-    assert 0 == rows.left()
-    assert 25 == relay.statistics()["sent"]
+    assert rows.left() == 0
+    assert relay.statistics()["sent"] == 25
 
 
 def test_a_row_that_was_rolled_back_is_never_a_job(
@@ -77,7 +77,7 @@ def test_a_row_that_was_rolled_back_is_never_a_job(
     assert Step("idle") == relay.run_once()
     relay.close()
     connection.close()
-    assert [] == rows.jobs()
+    assert rows.jobs() == []
 
 
 def test_options_travel_with_the_row(
@@ -89,8 +89,8 @@ def test_options_travel_with_the_row(
     relay.run_once()
     relay.close()
     found = server.fetch("q")
-    assert {"a": "b", "task": "work"} == found["tags"]
-    assert ("high", 9) == (found["priority"], found["max_retries"])
+    assert found["tags"] == {"a": "b", "task": "work"}
+    assert (found["priority"], found["max_retries"]) == ("high", 9)
 
 
 KILLED = """
@@ -106,8 +106,8 @@ class Dying:
             os.kill(os.getpid(), signal.SIGKILL)
         self.client.request(*args, **kwargs)
         os.kill(os.getpid(), signal.SIGKILL)
-connect = (lambda: sqlite3.connect(address)) if kind == "sqlite" else (lambda: psycopg.connect(address))
-Relay(connect, Dying(), batch_rows=7).run_once()
+library = sqlite3 if kind == "sqlite" else psycopg
+Relay(lambda: library.connect(address), Dying(), parcel_rows=7).run_once()
 """
 
 
@@ -115,7 +115,7 @@ Relay(connect, Dying(), batch_rows=7).run_once()
 def test_a_relay_killed_around_the_enqueue_doubles_and_loses_nothing(
     connect: Connect, client: Client, server: Server, work: Work, rows: Rows, point: str
 ) -> None:
-    """The next relay sends the same batch under the same key, even with other settings."""
+    """The next relay sends the same parcel under the same key, even with other settings."""
     fill(connect, work, 20)
     probe = connect()
     kind = "sqlite" if "sqlite" in type(probe).__module__ else "postgresql"
@@ -132,24 +132,24 @@ def test_a_relay_killed_around_the_enqueue_doubles_and_loses_nothing(
             env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
             check=False,
         )
-        assert -signal.SIGKILL == died.returncode
-    assert 20 == rows.left()
-    # Two batches are bound and have no relay; a minute later somebody else takes them over.
-    early = Relay(connect, client, batch_rows=100)
+        assert died.returncode == -signal.SIGKILL
+    assert rows.left() == 20
+    # Two parcels are bound and have no relay; a minute later somebody else takes them over.
+    early = Relay(connect, client, parcel_rows=100)
     assert Step("sent", 6) == early.run_once()
     assert Step("idle") == early.run_once()
     early.close()
-    late = Relay(connect, client, batch_rows=100, clock=lambda: 4e9)
+    late = Relay(connect, client, parcel_rows=100, clock=lambda: 4e9)
     assert [Step("sent", 7), Step("sent", 7), Step("idle")] == [late.run_once() for _ in range(3)]
     late.close()
     assert list(range(20)) == sorted(rows.jobs())
-    assert 0 == rows.left()
+    assert rows.left() == 0
 
 
 def test_a_batch_taken_over_while_it_is_sent_is_sent_once(
     connect: Connect, client: Client, work: Work, rows: Rows
 ) -> None:
-    """A slow relay and the one that took over send the same batch; the server knows it."""
+    """A slow relay and the one that took over send the same parcel; the server knows it."""
     fill(connect, work, 5)
     second = Relay(connect, client, clock=lambda: 4e9)
     steps: list[Step] = []
@@ -167,7 +167,7 @@ def test_many_relays_share_the_work_without_doubling(
 ) -> None:
     """Four relays at once on one table: every row is one job."""
     fill(connect, work, 400)
-    relays = [Relay(connect, client, batch_rows=20, poll_s=0.01) for _ in range(4)]
+    relays = [Relay(connect, client, parcel_rows=20, poll_s=0.01) for _ in range(4)]
     for relay in relays:
         relay.start()
     done = threading.Event()
@@ -184,14 +184,14 @@ def test_many_relays_share_the_work_without_doubling(
     for relay in relays:
         relay.stop()
         relay.stop()
-    assert 400 == sum(relay.statistics()["sent"] for relay in relays)
+    assert sum(relay.statistics()["sent"] for relay in relays) == 400
     assert list(range(400)) == sorted(rows.jobs())
 
 
 def test_a_row_the_server_refuses_does_not_stop_the_others(
     connect: Connect, client: Client, work: Work, rows: Rows
 ) -> None:
-    """The batch is split, the row set aside with the reason; once mended it can be tried again."""
+    """The parcel is split, the row set aside with the reason; once mended it can be tried again."""
     fill(connect, work, 3)
     fill(connect, work, 1, queue="not a name")
     fill(connect, work, 3)
@@ -199,10 +199,10 @@ def test_a_row_the_server_refuses_does_not_stop_the_others(
     steps = [relay.run_once() for _ in range(9)]
     assert [Step("split", 7), *[Step("sent", 1)] * 3, Step("refused", 1)] == steps[:5]
     assert [*[Step("sent", 1)] * 3, Step("idle")] == steps[5:]
-    assert [0, 1, 2, 0, 1, 2] == rows.jobs()
+    assert rows.jobs() == [0, 1, 2, 0, 1, 2]
     connection = connect()
     counts = SqlOutbox().counts(connection)
-    assert (0, 1) == (counts.waiting, counts.refused)
+    assert (counts.waiting, counts.refused) == (0, 1)
     assert "not a valid name" in rows.query("SELECT error FROM corvo_outbox")[0][0]
     connection.rollback()
     SqlOutbox().retry_refused(connection)
@@ -214,13 +214,13 @@ def test_a_row_the_server_refuses_does_not_stop_the_others(
     connection.close()
     assert Step("sent", 1) == relay.run_once()
     relay.close()
-    assert [0] == rows.jobs()
+    assert rows.jobs() == [0]
 
 
 def test_a_relay_killed_while_it_splits_doubles_nothing(
     connect: Connect, client: Client, work: Work, rows: Rows
 ) -> None:
-    """Rows of a split batch have keys of their own, also for the relay that comes after."""
+    """Rows of a split parcel have keys of their own, also for the relay that comes after."""
     fill(connect, work, 1, queue="not a name")
     fill(connect, work, 4)
 
@@ -242,7 +242,7 @@ def test_a_relay_killed_while_it_splits_doubles_nothing(
     third = Relay(connect, client, clock=lambda: 4e9)
     assert [Step("sent", 1)] * 4 == [third.run_once() for _ in range(4)]
     third.close()
-    assert [0, 1, 2, 3] == rows.jobs()
+    assert rows.jobs() == [0, 1, 2, 3]
 
 
 def test_rows_too_large_for_one_request_go_in_several(
@@ -251,14 +251,14 @@ def test_rows_too_large_for_one_request_go_in_several(
     """What is beyond the bytes of one request waits for the next; order is kept."""
     size = 200 * 1024
     connection = connect()
-    calls = [work.call(number, "x" * size) for number in range(BATCH_BYTES_MAX // size + 3)]
+    calls = [work.call(number, "x" * size) for number in range(PARCEL_BYTES_MAX // size + 3)]
     SqlOutbox().add_many(connection, calls)
     connection.commit()
     connection.close()
     relay = Relay(connect, client)
     first, second = relay.run_once(), relay.run_once()
     relay.close()
-    assert first.rows * size <= BATCH_BYTES_MAX < (first.rows + 1) * (size + 100)
+    assert first.rows * size <= PARCEL_BYTES_MAX < (first.rows + 1) * (size + 100)
     assert len(calls) == first.rows + second.rows
     assert list(range(len(calls))) == rows.jobs()
 
@@ -266,7 +266,7 @@ def test_rows_too_large_for_one_request_go_in_several(
 def test_while_the_server_is_away_rows_wait(
     connect: Connect, client: Client, work: Work, rows: Rows
 ) -> None:
-    """A step says what is wrong, keeps the batch, and a later one sends it."""
+    """A step says what is wrong, keeps the parcel, and a later one sends it."""
     fill(connect, work, 3)
     with Client("http://127.0.0.1:1", retries=0) as away:
         relay = Relay(connect, away)
@@ -274,11 +274,11 @@ def test_while_the_server_is_away_rows_wait(
             relay.run_once()
         assert isinstance(caught.value.__cause__, CorvoError)
         relay.close()
-    assert 3 == rows.left()
+    assert rows.left() == 3
     later = Relay(connect, client)
     assert Step("sent", 3) == later.run_once()
     later.close()
-    assert [0, 1, 2] == rows.jobs()
+    assert rows.jobs() == [0, 1, 2]
 
 
 def test_trouble_with_the_database_is_waited_out(
@@ -299,8 +299,8 @@ def test_trouble_with_the_database_is_waited_out(
         relay.run_once()
     assert Step("sent", 2) == relay.run_once()
     relay.close()
-    assert 1 == relay.statistics()["troubles"]
-    assert [0, 1] == rows.jobs()
+    assert relay.statistics()["troubles"] == 1
+    assert rows.jobs() == [0, 1]
 
 
 def test_a_running_relay_survives_both(
@@ -324,13 +324,13 @@ def test_a_running_relay_survives_both(
         flaky: Any = Flaky()
         relay = Relay(connect, flaky, poll_s=0.01)
         relay.run()
-    assert {"sent": 4, "split": 0, "refused": 0, "troubles": 2} == relay.statistics()
+    assert relay.statistics() == {"sent": 4, "split": 0, "refused": 0, "troubles": 2}
     assert "tries again in" in caplog.text
-    assert [0, 1, 2, 3] == rows.jobs()
+    assert rows.jobs() == [0, 1, 2, 3]
 
 
 @pytest.mark.parametrize(
-    "wrong", [{"batch_rows": 0}, {"batch_rows": 5_001}, {"lease_s": 0}, {"poll_s": -1}]
+    "wrong", [{"parcel_rows": 0}, {"parcel_rows": 5_001}, {"lease_s": 0}, {"poll_s": -1}]
 )
 def test_settings_out_of_range_are_refused(wrong: Any, client: Client, tmp_path: Path) -> None:
     """A relay that could never work is not made."""

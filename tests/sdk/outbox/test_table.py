@@ -9,6 +9,7 @@ from typing import Any
 import psycopg
 import pytest
 import sqlalchemy
+from sqlalchemy.ext.asyncio import AsyncSession, create_async_engine
 from sqlalchemy.orm import Session, scoped_session, sessionmaker
 
 from corvo_sdk import Client, Corvo
@@ -53,7 +54,7 @@ def test_a_session_takes_a_job_along(engine: sqlalchemy.Engine, work: Work, rows
     outbox.add(scoped, work.call(4))
     scoped.commit()
     scoped.remove()
-    assert 3 == rows.left()
+    assert rows.left() == 3
 
 
 def test_a_relay_runs_on_an_engine(
@@ -65,11 +66,11 @@ def test_a_relay_runs_on_an_engine(
     relay = Relay(engine.connect, client)
     assert [Step("sent", 3), Step("idle")] == [relay.run_once(), relay.run_once()]
     relay.close()
-    assert [0, 1, 2] == rows.jobs()
+    assert rows.jobs() == [0, 1, 2]
 
 
 def test_an_async_connection_takes_a_job_along(postgres: str, client: Client, work: Work) -> None:
-    """psycopg's async connections are awaited; the sync way says so."""
+    """Psycopg's async connections are awaited; the sync way says so."""
 
     async def body() -> None:
         async with await psycopg.AsyncConnection.connect(postgres) as connection:
@@ -87,12 +88,36 @@ def test_an_async_connection_takes_a_job_along(postgres: str, client: Client, wo
     relay.close()
 
 
+def test_an_async_session_takes_a_job_along(postgres: str, client: Client, work: Work) -> None:
+    """SQLAlchemy's async sessions and connections are awaited, and their transaction decides."""
+    address = f"postgresql+psycopg://corvo@/postgres?{postgres.split(maxsplit=1)[0]}"
+
+    async def body() -> None:
+        engine = create_async_engine(address)
+        async with engine.begin() as connection:
+            await connection.execute(sqlalchemy.text("DROP TABLE IF EXISTS corvo_outbox"))
+            for statement in ddl("postgresql"):
+                await connection.execute(sqlalchemy.text(statement))
+            await SqlOutbox().aadd(connection, work.call(1))
+        async with AsyncSession(engine) as session:
+            await SqlOutbox().aadd(session, work.call(2))
+            await session.rollback()
+            await SqlOutbox().aadd(session, work.call(3))
+            await session.commit()
+        await engine.dispose()
+
+    asyncio.run(body())
+    relay = Relay(lambda: psycopg.connect(postgres), client)
+    assert relay.run_once() == Step("sent", 2)
+    relay.close()
+
+
 def test_a_plain_connection_is_taken_by_the_async_way_as_well(work: Work, tmp_path: Path) -> None:
     """An async program with a blocking driver does not stop its loop."""
     connection = sqlite3.connect(tmp_path / "x.db", check_same_thread=False)
     SqlOutbox().create(connection)
     asyncio.run(SqlOutbox().aadd(connection, work.call(1)))
-    assert 1 == SqlOutbox().counts(connection).waiting
+    assert SqlOutbox().counts(connection).waiting == 1
     connection.close()
 
 
@@ -105,7 +130,7 @@ def test_a_table_may_have_another_name(connect: Connect, client: Client, work: W
     other.create(connection)
     other.add(connection, work.call(1))
     connection.commit()
-    assert (1, 0) == (other.counts(connection).waiting, SqlOutbox().counts(connection).waiting)
+    assert (other.counts(connection).waiting, SqlOutbox().counts(connection).waiting) == (1, 0)
     connection.close()
     relay = Relay(connect, client, outbox=other)
     assert Step("sent", 1) == relay.run_once()
@@ -143,4 +168,4 @@ def test_a_payload_the_server_would_refuse_is_refused_in_the_transaction(
         SqlOutbox().add(connection, work.with_options(idempotency_key="k").call(1))
     connection.commit()
     connection.close()
-    assert 0 == rows.left()
+    assert rows.left() == 0

@@ -30,12 +30,12 @@ def test_a_task_is_called_as_the_function_it_was() -> None:
         """Send it."""
         return f"sent to {to}"
 
-    assert "sent to a" == send("a")
-    assert "Send it." == send.__doc__
-    assert "send" == send.__name__
+    assert send("a") == "sent to a"
+    assert send.__doc__ == "Send it."
+    assert send.__name__ == "send"
     assert __name__ == send.__module__
-    assert ["to"] == list(inspect.signature(send).parameters)
-    assert ("send", "emails", False) == (send.name, send.queue, send.is_async)
+    assert list(inspect.signature(send).parameters) == ["to"]
+    assert (send.name, send.queue, send.is_async) == ("send", "emails", False)
 
 
 def test_a_coroutine_function_stays_one() -> None:
@@ -47,7 +47,7 @@ def test_a_coroutine_function_stays_one() -> None:
         return len(url)
 
     assert fetch.is_async
-    assert 3 == asyncio.run(fetch("abc"))
+    assert asyncio.run(fetch("abc")) == 3
 
 
 def test_a_worker_finds_the_task_of_a_job() -> None:
@@ -61,7 +61,7 @@ def test_a_worker_finds_the_task_of_a_job() -> None:
     @app.task(queue="b", name="third.one")
     def third() -> None: ...
 
-    assert ["a", "b"] == app.queues()
+    assert app.queues() == ["a", "b"]
     assert {"first": first, "second": second, "third.one": third} == dict(app.tasks)
     assert first is app.find("a", {})
     assert second is app.find("elsewhere", {"task": "second"})
@@ -108,7 +108,7 @@ def test_a_wrong_declaration_is_refused_where_it_stands(
     app = Corvo()
     with pytest.raises((TypeError, ValueError), match=reason):
         declare(app)
-    assert {} == dict(app.tasks)
+    assert dict(app.tasks) == {}
 
 
 def test_options_of_the_worker_are_milliseconds() -> None:
@@ -119,7 +119,7 @@ def test_options_of_the_worker_are_milliseconds() -> None:
     def work() -> None: ...
 
     options = work.options
-    assert (60_000, 90_000) == (options.timeout_ms, options.lease_ms)
+    assert (options.timeout_ms, options.lease_ms) == (60_000, 90_000)
     assert options.process
     assert work.process
     assert options.at_most_once
@@ -140,7 +140,7 @@ def test_every_task_describes_its_payload() -> None:
     ship.__annotations__["address"] = Address
     ship = app.task()(ship)  # type: ignore[assignment]
     schemas = app.schemas()
-    assert ["move", "ship"] == list(schemas)
+    assert list(schemas) == ["move", "ship"]
     check = jsonschema_rs.validator_for(schemas["move"])
     assert check.is_valid(msgspec.json.decode(move.encode("a", 2)))
     assert not check.is_valid({"name": 1})
@@ -169,8 +169,8 @@ def test_middleware_wraps_in_the_order_it_was_declared() -> None:
         notes.append("handler")
         return 1
 
-    assert 2 == asyncio.run(app.surround(context(), handler))
-    assert ["outer in", "inner", "handler", "outer out"] == notes
+    assert asyncio.run(app.surround(context(), handler)) == 2
+    assert notes == ["outer in", "inner", "handler", "outer out"]
     assert app.has_middleware()
 
 
@@ -188,7 +188,7 @@ def test_middleware_sees_what_a_handler_raises() -> None:
     async def handler(_: Context) -> int:
         raise KeyError
 
-    assert "forgiven" == asyncio.run(app.surround(context(), handler))
+    assert asyncio.run(app.surround(context(), handler)) == "forgiven"
 
 
 def test_a_lifespan_opens_before_and_closes_after() -> None:
@@ -211,8 +211,8 @@ def test_a_lifespan_opens_before_and_closes_after() -> None:
         app = Corvo()
         app.lifespan(lifespan)
         notes.clear()
-        assert "state" == asyncio.run(enter(app))
-        assert ["open", "running", "close"] == notes
+        assert asyncio.run(enter(app)) == "state"
+        assert notes == ["open", "running", "close"]
         with pytest.raises(TypeError, match="one lifespan"):
             app.lifespan(lifespan)
     assert asyncio.run(enter(Corvo())) is None
@@ -231,4 +231,4 @@ heavy = {"aiohttp", "urllib3", "pydantic", "opentelemetry", "sqlalchemy", "sqlit
 print(sorted(heavy & set(sys.modules)))
 """
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert "[]" == found.stdout.strip()
+    assert found.stdout.strip() == "[]"

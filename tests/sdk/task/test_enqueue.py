@@ -26,7 +26,7 @@ class Receipt:
 def complete(server: Server, queue: str, result: Any = None) -> None:
     job = server.fetch(queue)
     body = {"lease_token": job["lease_token"], "result": result}
-    assert 200 == server.post(f"/ack/{job['job_id']}", body).status
+    assert server.post(f"/ack/{job['job_id']}", body).status == 200
 
 
 def test_an_enqueued_task_is_a_job_with_its_options(server: Server, app: Corvo) -> None:
@@ -36,15 +36,15 @@ def test_an_enqueued_task_is_a_job_with_its_options(server: Server, app: Corvo) 
     def send(to: str, count: int = 1) -> None: ...
 
     handle = send.with_options(tags={"team": "a"}, expire_after="1h").enqueue("a", count=2)
-    assert "pending" == handle.status
+    assert handle.status == "pending"
     assert not handle.is_duplicate
     job = server.job(handle.id)
-    assert "emails" == job["queue"]
-    assert {"to": "a", "count": 2} == job["payload"]
-    assert {"task": "send", "team": "a"} == job["tags"]
-    assert (7, "1s500ms", "a") == (job["max_retries"], job["retry_base_delay"], job["group"])
-    assert ("high", "1h") == (job["priority"], job["expire_after"])
-    assert {"to": "a", "count": 2} == handle.refresh().payload
+    assert job["queue"] == "emails"
+    assert job["payload"] == {"to": "a", "count": 2}
+    assert job["tags"] == {"task": "send", "team": "a"}
+    assert (job["max_retries"], job["retry_base_delay"], job["group"]) == (7, "1s500ms", "a")
+    assert (job["priority"], job["expire_after"]) == ("high", "1h")
+    assert handle.refresh().payload == {"to": "a", "count": 2}
 
 
 def test_a_wrong_argument_sends_nothing(server: Server, app: Corvo) -> None:
@@ -69,7 +69,7 @@ def test_a_refusal_of_the_server_is_an_error_with_its_field(app: Corvo) -> None:
 
     with pytest.raises(ValidationError) as caught:
         send.enqueue()
-    assert "queue" == caught.value.field
+    assert caught.value.field == "queue"
 
 
 def test_times_are_kept(server: Server, app: Corvo) -> None:
@@ -81,7 +81,7 @@ def test_times_are_kept(server: Server, app: Corvo) -> None:
     instant = datetime.now(UTC).replace(microsecond=0) + timedelta(days=3)
     at = send.at(instant).enqueue()
     later = send.in_("2h").enqueue()
-    assert ("scheduled", "scheduled") == (at.status, later.status)
+    assert (at.status, later.status) == ("scheduled", "scheduled")
     assert instant == at.refresh().scheduled_at
     wait = later.refresh().scheduled_at
     assert wait is not None
@@ -97,7 +97,7 @@ def test_a_result_comes_back_as_the_task_declares_it(server: Server, app: Corvo)
     handle = buy.enqueue()
     complete(server, "q", {"total": 3, "at": "2030-01-01T00:00:00Z"})
     assert Receipt(3, datetime(2030, 1, 1, tzinfo=UTC)) == handle.result(timeout=30)
-    assert "completed" == handle.wait(30).state
+    assert handle.wait(30).state == "completed"
 
 
 def test_waiting_for_a_job_ends_with_the_job_or_with_the_time(server: Server, app: Corvo) -> None:
@@ -114,7 +114,7 @@ def test_waiting_for_a_job_ends_with_the_job_or_with_the_time(server: Server, ap
     waiter.start()
     complete(server, "q", 5)
     waiter.join(30)
-    assert [5] == results
+    assert results == [5]
 
 
 def test_a_job_without_a_result_says_why(server: Server, app: Corvo) -> None:
@@ -132,7 +132,7 @@ def test_a_job_without_a_result_says_why(server: Server, app: Corvo) -> None:
     other.cancel()
     with pytest.raises(JobNotCompletedError, match="is cancelled") as caught:
         other.result(30)
-    assert "cancelled" == caught.value.job.state
+    assert caught.value.job.state == "cancelled"
 
 
 def test_unique_tasks_give_the_job_that_is_there(server: Server, app: Corvo) -> None:
@@ -150,7 +150,7 @@ def test_unique_tasks_give_the_job_that_is_there(server: Server, app: Corvo) -> 
     complete(server, "q")
     assert not work.enqueue(1).is_duplicate
     kept = windowed.enqueue(9)
-    assert "key:9" == server.job(kept.id)["unique_key"]
+    assert server.job(kept.id)["unique_key"] == "key:9"
     assert kept.id == windowed.enqueue(9).id
 
 
@@ -165,12 +165,12 @@ def test_many_calls_are_jobs_in_their_order(server: Server, app: Corvo) -> None:
     handles = one.enqueue_many(
         [one.call(1), one.with_options(priority="high").call(2), one.call(1)]
     )
-    assert [False, False, True] == [handle.is_duplicate for handle in handles]
-    assert [1, 2, 1] == [server.job(handle.id)["payload"]["a"] for handle in handles]
-    assert "high" == server.job(handles[1].id)["priority"]
+    assert [handle.is_duplicate for handle in handles] == [False, False, True]
+    assert [server.job(handle.id)["payload"]["a"] for handle in handles] == [1, 2, 1]
+    assert server.job(handles[1].id)["priority"] == "high"
     mixed = app.enqueue_many([one.call(5), two.call()])
-    assert ["q", "other"] == [server.job(handle.id)["queue"] for handle in mixed]
-    assert [] == one.enqueue_many([])
+    assert [server.job(handle.id)["queue"] for handle in mixed] == ["q", "other"]
+    assert one.enqueue_many([]) == []
 
 
 def test_more_calls_than_one_request_takes_are_sent_in_parts(server: Server, app: Corvo) -> None:
@@ -180,10 +180,10 @@ def test_more_calls_than_one_request_takes_are_sent_in_parts(server: Server, app
     def work(a: int) -> None: ...
 
     handles = work.enqueue_many(work.call(number) for number in range(2_500))
-    assert 2_500 == len({handle.id for handle in handles})
-    assert 2_400 == server.job(handles[2_400].id)["payload"]["a"]
+    assert len({handle.id for handle in handles}) == 2_500
+    assert server.job(handles[2_400].id)["payload"]["a"] == 2_400
     large = work.with_options(tags={"x": "y"})
-    assert 3 == len(work.enqueue_many([large.call(1)] * 3))
+    assert len(work.enqueue_many([large.call(1)] * 3)) == 3
 
 
 def test_the_async_twins_do_the_same(server: Server, app: Corvo) -> None:
@@ -195,18 +195,18 @@ def test_the_async_twins_do_the_same(server: Server, app: Corvo) -> None:
     async def first() -> None:
         handle = await work.aenqueue(1)
         complete(server, "q", 10)
-        assert 10 == await handle.aresult(30)
-        assert "completed" == (await handle.await_(30)).state
+        assert await handle.aresult(30) == 10
+        assert (await handle.await_(30)).state == "completed"
         other, third = await work.aenqueue_many([work.call(2), work.call(3)])
         await other.acancel()
-        assert "cancelled" == (await other.arefresh()).state
+        assert (await other.arefresh()).state == "cancelled"
         with pytest.raises(TimeoutError):
             await third.await_("50ms")
-        assert 1 == len(await app.aenqueue_many([work.call(4)]))
+        assert len(await app.aenqueue_many([work.call(4)])) == 1
         await app.aclose()
 
     async def second() -> None:
-        assert "pending" == (await work.in_(0).aenqueue(5)).status.replace("scheduled", "pending")
+        assert (await work.in_(0).aenqueue(5)).status.replace("scheduled", "pending") == "pending"
         await app.aclose()
 
     asyncio.run(first())
@@ -227,7 +227,7 @@ def test_bound_clients_are_used_and_left_open(server: Server) -> None:
         app.close()
         assert first.id == client.get_job(first.id).id
     app.bind()
-    assert ("http://127.0.0.1:1",) == app.client.urls
+    assert app.client.urls == ("http://127.0.0.1:1",)
     app.close()
 
 
@@ -251,7 +251,7 @@ def test_a_forked_process_gets_a_client_of_its_own(server: Server, app: Corvo) -
             os._exit(0)
     os.waitpid(child, 0)
     os.close(write)
-    assert b"1" == os.read(read, 1)
+    assert os.read(read, 1) == b"1"
     os.close(read)
     assert parent is app.client
 
@@ -270,4 +270,4 @@ def test_threads_share_one_client(app: Corvo) -> None:
         thread.start()
     for thread in threads:
         thread.join()
-    assert 1 == len(set(map(id, found)))
+    assert len(set(map(id, found))) == 1

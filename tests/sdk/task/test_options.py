@@ -45,7 +45,7 @@ def test_options_get_the_names_of_the_api() -> None:
         timeout=5,
         lease="1m",
     )
-    assert {
+    assert found == {
         "max_retries": 5,
         "retry_backoff": "linear",
         "retry_base_delay": "1500ms",
@@ -58,7 +58,7 @@ def test_options_get_the_names_of_the_api() -> None:
         "limits": ["api"],
         "cost": 2,
         "tags": {"team": "a", "task": "bill"},
-    } == found
+    }
 
 
 def test_every_job_names_its_task() -> None:
@@ -69,7 +69,7 @@ def test_every_job_names_its_task() -> None:
     def bill() -> None: ...
 
     found = bill.with_options(tags={"task": "other", "x": "1"}).call().options
-    assert {"task": "bill", "x": "1"} == found["tags"]
+    assert found["tags"] == {"task": "bill", "x": "1"}
 
 
 def test_templates_are_filled_with_arguments() -> None:
@@ -77,17 +77,17 @@ def test_templates_are_filled_with_arguments() -> None:
     found = options(
         unique="invoice:{invoice_id}:{customer}", group="{customer}", limit_key="k{invoice_id:03}"
     )
-    assert ("invoice:7:c", "c", "k007") == (
+    assert (
         found["unique_key"],
         found["group"],
         found["limit_key"],
-    )
+    ) == ("invoice:7:c", "c", "k007")
     app = Corvo()
 
     @app.task(unique="{invoice_id}/{invoice.customer}")
     def bill(invoice: Invoice) -> None: ...
 
-    assert "3/x" == bill.call(Invoice(3, "x")).options["unique_key"]
+    assert bill.call(Invoice(3, "x")).options["unique_key"] == "3/x"
 
 
 def test_a_template_that_does_not_fit_names_what_is_there() -> None:
@@ -114,7 +114,7 @@ def test_unique_by_arguments_ignores_how_they_were_given() -> None:
         key(bill.call(share=1, invoice_id=7)),
         key(bill.call(7, 1.0)),
     }
-    assert 1 == len(same)
+    assert len(same) == 1
     assert key(bill.call(8)) not in same
     assert same.pop().startswith("bill:")
 
@@ -134,17 +134,17 @@ def test_unique_by_arguments_differs_between_tasks() -> None:
 def test_unique_by_a_function_gets_the_arguments() -> None:
     """Defaults are filled in, so that the function has all of them."""
     found = options(unique=lambda invoice_id, customer: f"{customer}-{invoice_id}")
-    assert "c-7" == found["unique_key"]
+    assert found["unique_key"] == "c-7"
 
 
 def test_unique_has_a_period_and_a_mode() -> None:
     """Both travel with the key."""
     found = options(unique=Unique("x", period="10m", mode="window"))
-    assert ("x", 600, "window") == (
+    assert (
         found["unique_key"],
         found["unique_period"],
         found["unique_mode"],
-    )
+    ) == ("x", 600, "window")
     with pytest.raises(ValueError, match="mode of unique"):
         options(unique=Unique("x", mode="forever"))  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="unique period"):
@@ -160,12 +160,12 @@ def test_options_of_an_enqueue_lie_over_those_of_the_task() -> None:
 
     changed = bill.with_options(priority="critical", tags={"b": "2"}, unique=None, queue="other")
     call = changed.call()
-    assert "other" == call.queue
-    assert {
+    assert call.queue == "other"
+    assert call.options == {
         "priority": "critical",
         "tags": {"a": "1", "b": "2", "task": "bill"},
-    } == call.options
-    assert "high" == bill.call().options["priority"]
+    }
+    assert bill.call().options["priority"] == "high"
 
 
 def test_the_last_word_about_the_time_counts() -> None:
@@ -177,7 +177,7 @@ def test_the_last_word_about_the_time_counts() -> None:
 
     instant = datetime(2030, 1, 1, 12, tzinfo=timezone(timedelta(hours=2)))
     assert (
-        "2030-01-01T10:00:00.000+00:00" == bill.in_("1h").at(instant).call().options["scheduled_at"]
+        bill.in_("1h").at(instant).call().options["scheduled_at"] == "2030-01-01T10:00:00.000+00:00"
     )
     before = datetime.now(UTC) + timedelta(minutes=5)
     found = datetime.fromisoformat(bill.at(instant).in_("5m").call().options["scheduled_at"])
@@ -214,9 +214,9 @@ def test_a_call_knows_its_whole_body() -> None:
     def bill(invoice_id: int) -> None: ...
 
     body = msgspec.json.decode(bill.call(2**60).body())
-    assert {
+    assert body == {
         "queue": "q",
         "payload": {"invoice_id": 2**60},
         "max_retries": 1,
         "tags": {"task": "bill"},
-    } == body
+    }

@@ -78,20 +78,20 @@ def test_an_attempt_is_a_span_linked_to_the_enqueue(
         return 5
 
     document = msgspec.json.encode({"traceparent": PARENT})
-    assert 5 == asyncio.run(app.surround(context(app, document), handler))
+    assert asyncio.run(app.surround(context(app, document), handler)) == 5
     (span,) = exporter.get_finished_spans()
-    assert ("run work", trace.SpanKind.CONSUMER) == (span.name, span.kind)
+    assert (span.name, span.kind) == ("run work", trace.SpanKind.CONSUMER)
     assert span.context is not None
     assert [span.context.span_id] == inside
     assert [int("b7ad6b7169203331", 16)] == [link.context.span_id for link in span.links]
     assert span.parent is None
     assert span.attributes is not None
-    assert ("q", "job_1", 2) == (
+    assert (
         span.attributes["messaging.destination.name"],
         span.attributes["messaging.message.id"],
         span.attributes["corvo.attempt"],
-    )
-    assert trace.StatusCode.UNSET == span.status.status_code
+    ) == ("q", "job_1", 2)
+    assert span.status.status_code == trace.StatusCode.UNSET
 
 
 @pytest.mark.parametrize(
@@ -106,7 +106,7 @@ def test_a_trace_that_is_none_makes_no_link(
     async def handler(_: Context) -> None: ...
 
     asyncio.run(app.surround(context(app, document), handler))
-    assert () == tuple(exporter.get_finished_spans()[0].links)
+    assert tuple(exporter.get_finished_spans()[0].links) == ()
 
 
 def test_a_failure_is_recorded_and_a_control_value_is_none(
@@ -130,9 +130,9 @@ def test_a_failure_is_recorded_and_a_control_value_is_none(
         asyncio.run(app.surround(context(app, None), snooze))
     asyncio.run(app.surround(context(app, None), give_snooze))
     failed, *others = exporter.get_finished_spans()
-    assert trace.StatusCode.ERROR == failed.status.status_code
-    assert ["exception"] == [event.name for event in failed.events]
+    assert failed.status.status_code == trace.StatusCode.ERROR
+    assert [event.name for event in failed.events] == ["exception"]
     for span in others:
-        assert trace.StatusCode.UNSET == span.status.status_code
+        assert span.status.status_code == trace.StatusCode.UNSET
         assert span.attributes is not None
-        assert "Snooze" == span.attributes["corvo.control"]
+        assert span.attributes["corvo.control"] == "Snooze"

@@ -69,33 +69,26 @@ def send(to: str, count: int = 1, *, urgent: bool = False) -> None: ...
 
 def test_a_payload_names_the_parameters() -> None:
     """Positions become names, and what was left out stays out."""
-    assert {"to": "a"} == encode(send, "a")
-    assert {"to": "a", "count": 2, "urgent": True} == encode(send, "a", 2, urgent=True)
+    assert encode(send, "a") == {"to": "a"}
+    assert encode(send, "a", 2, urgent=True) == {"to": "a", "count": 2, "urgent": True}
 
 
 def test_a_payload_comes_back_as_arguments() -> None:
     """Defaults are those of the function that runs; members it does not know are ignored."""
     args, kwargs = codec(send).decode(b'{"to":"a","count":3,"previous_result":null}')
-    assert () == args
-    assert {"to": "a", "count": 3} == kwargs
+    assert args == ()
+    assert kwargs == {"to": "a", "count": 3}
 
 
-@pytest.mark.parametrize(
-    ("function", "value", "expected"),
-    [
-        (lambda: None, None, {}),
-        (lambda order: None, Order(1, [Line("a", 2)]), None),
-    ],
-)
-def test_unannotated_parameters_take_anything(
-    function: Callable[..., Any], value: Any, expected: Any
-) -> None:
+def test_unannotated_parameters_take_anything() -> None:
     """Without annotations there is nothing to check but that JSON can hold it."""
-    if expected is None:
-        found = encode(function, value)
-        assert {"order": {"id": 1, "lines": [{"sku": "a", "count": 2}]}} == found
-    else:
-        assert expected == encode(function)
+
+    def loose(order): ...  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
+
+    plain = {"id": 1, "lines": [{"sku": "a", "count": 2}]}
+    assert encode(loose, Order(1, [Line("a", 2)])) == {"order": plain}
+    assert codec(loose).decode(b'{"order":[1]}').kwargs == {"order": [1]}
+    assert encode(lambda: None) == {}
 
 
 def test_one_object_with_fields_is_the_payload() -> None:
@@ -134,6 +127,7 @@ def test_values_of_many_types_come_back_as_they_were() -> None:
     """Instants, days, decimals, identifiers, enumerations, bytes, sets and tuples survive."""
 
     def many(
+        *,
         at: datetime,
         day: date,
         amount: Decimal,
@@ -206,7 +200,7 @@ def test_a_wrong_argument_is_named(args: Any, kwargs: Any, parameter: str | None
     """Missing, unknown, doubled or of the wrong type: the error says which parameter."""
     error = problem(send, *args, **kwargs)
     assert parameter == error.parameter
-    assert "job" == error.task
+    assert error.task == "job"
     assert "job" in str(error)
 
 
@@ -217,12 +211,12 @@ def test_a_wrong_value_deep_inside_is_named_by_its_path() -> None:
     def two(order: Order, customer: Customer) -> None: ...
 
     bad_line: Any = Line("a", "many")  # type: ignore[arg-type]
-    assert "order.lines[0].count" == problem(one, Order(1, [bad_line])).parameter
+    assert problem(one, Order(1, [bad_line])).parameter == "order.lines[0].count"
     customer = Customer(email="a", age=1)
-    assert "order.lines[0].count" == problem(two, Order(1, [bad_line]), customer).parameter
+    assert problem(two, Order(1, [bad_line]), customer).parameter == "order.lines[0].count"
     error = problem(two, Order(1), {"email": "a", "age": -1})
-    assert "customer" == error.parameter
-    assert "age: Input should be greater than or equal to 0" == error.problem
+    assert error.parameter == "customer"
+    assert error.problem == "age: Input should be greater than or equal to 0"
 
 
 def test_constraints_of_annotations_are_kept() -> None:
@@ -230,8 +224,8 @@ def test_constraints_of_annotations_are_kept() -> None:
 
     def bounded(count: Annotated[int, msgspec.Meta(ge=1, le=10)]) -> None: ...
 
-    assert {"count": 10} == encode(bounded, 10)
-    assert "count" == problem(bounded, 11).parameter
+    assert encode(bounded, 10) == {"count": 10}
+    assert problem(bounded, 11).parameter == "count"
 
 
 @pytest.mark.parametrize("value", [object(), float("nan"), {1, object()}, lambda: None])
@@ -252,7 +246,7 @@ def test_a_value_that_holds_itself_is_refused() -> None:
 
     endless: list[Any] = []
     endless.append(endless)
-    assert "job" == problem(anything, endless).task
+    assert problem(anything, endless).task == "job"
 
 
 @pytest.mark.parametrize(
@@ -275,7 +269,7 @@ def test_the_context_is_no_part_of_the_payload() -> None:
         made = codec(function)
         assert name == made.context_parameter
         payload = made.encode(("a",), {}).payload
-        assert {"to": "a"} == msgspec.json.decode(payload)
+        assert msgspec.json.decode(payload) == {"to": "a"}
         assert {"to": "a", name: 7} == made.decode(payload, 7).kwargs
 
 
@@ -285,8 +279,8 @@ def test_positional_only_parameters_are_given_by_position() -> None:
     def function(first: int, second: int = 2, /, third: int = 3) -> None: ...
 
     made = codec(function)
-    assert ((1,), {"third": 9}) == made.decode(made.encode((1,), {"third": 9}).payload)
-    assert ((1, 5), {}) == made.decode(made.encode((1, 5), {}).payload)
+    assert made.decode(made.encode((1,), {"third": 9}).payload) == ((1,), {"third": 9})
+    assert made.decode(made.encode((1, 5), {}).payload) == ((1, 5), {})
 
 
 def test_a_default_that_does_not_fit_its_annotation_stays_behind() -> None:
@@ -294,8 +288,8 @@ def test_a_default_that_does_not_fit_its_annotation_stays_behind() -> None:
 
     def function(to: str, count: int = None) -> None: ...  # type: ignore[assignment]  # noqa: RUF013
 
-    assert {"to": "a"} == encode(function, "a")
-    assert {"to": "a"} == codec(function).decode(b'{"to":"a"}').kwargs
+    assert encode(function, "a") == {"to": "a"}
+    assert codec(function).decode(b'{"to":"a"}').kwargs == {"to": "a"}
 
 
 def test_a_default_of_the_only_object_is_sent() -> None:
@@ -304,7 +298,7 @@ def test_a_default_of_the_only_object_is_sent() -> None:
 
     def function(point: Point = default) -> None: ...
 
-    assert {"x": 1, "y": 0} == encode(function)
+    assert encode(function) == {"x": 1, "y": 0}
 
 
 def test_a_payload_of_another_producer_may_lack_what_has_a_default() -> None:
@@ -317,7 +311,7 @@ def test_a_payload_of_another_producer_may_lack_what_has_a_default() -> None:
 
     hints = {"value": Empty, "return": None}
     function.__annotations__.update(hints)
-    assert 5 == codec(function).decode(b"{}").kwargs["value"].x
+    assert codec(function).decode(b"{}").kwargs["value"].x == 5
 
 
 @pytest.mark.parametrize(
@@ -346,7 +340,7 @@ def test_a_class_defined_further_down_is_found_when_needed() -> None:
     exec("def job(later: 'Later') -> None: ...", names)
     made = codec(names["job"])
     exec("@dataclass\nclass Later:\n    x: int", names)
-    assert {"x": 1} == msgspec.json.decode(made.encode((names["Later"](1),), {}).payload)
+    assert msgspec.json.decode(made.encode((names["Later"](1),), {}).payload) == {"x": 1}
 
 
 def test_results_are_written_and_read_as_declared() -> None:
@@ -360,7 +354,7 @@ def test_results_are_written_and_read_as_declared() -> None:
     assert Order(1, [Line("a")]) == made.decode_result(made.encode_result(Order(1, [Line("a")])))
     customer = Customer(email="a", age=1)
     assert customer == codec(model).decode_result(codec(model).encode_result(customer))
-    assert {"x": 1} == codec(strange).decode_result(b'{"x":1}')
+    assert codec(strange).decode_result(b'{"x":1}') == {"x": 1}
     with pytest.raises(PayloadError, match="the result"):
         made.encode_result(object())
     with pytest.raises(PayloadError, match="the result"):

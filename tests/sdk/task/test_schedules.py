@@ -38,19 +38,19 @@ def fresh(server: Server) -> Corvo:
 def test_a_declared_schedule_is_created_once(server: Server) -> None:
     """The first sync creates it, the second finds nothing to do and writes nothing."""
     app = declare(fresh(server))
-    assert {"daily": "created"} == app.sync_schedules()
+    assert app.sync_schedules() == {"daily": "created"}
     stored = server.get("/schedules/daily").json
-    assert ("0 7 * * *", "Europe/Berlin", "skip") == (
+    assert (
         stored["cron"],
         stored["timezone"],
         stored["overlap"],
-    )
-    assert {"kind": "daily"} == stored["payload"]
-    assert {"task": "report"} == stored["tags"]
+    ) == ("0 7 * * *", "Europe/Berlin", "skip")
+    assert stored["payload"] == {"kind": "daily"}
+    assert stored["tags"] == {"task": "report"}
     before = server.index
-    assert {"daily": "unchanged"} == app.sync_schedules()
+    assert app.sync_schedules() == {"daily": "unchanged"}
     another = declare(fresh(server))
-    assert {"daily": "unchanged"} == another.sync_schedules()
+    assert another.sync_schedules() == {"daily": "unchanged"}
     assert before == server.index
     app.close()
     another.close()
@@ -77,11 +77,11 @@ def test_a_changed_declaration_replaces_the_schedule(
     original.sync_schedules()
     identifier = server.get("/schedules/daily").json["id"]
     other = declare(fresh(server), **changed)
-    assert {"daily": "updated"} == other.sync_schedules()
-    assert {"daily": "unchanged"} == other.sync_schedules()
+    assert other.sync_schedules() == {"daily": "updated"}
+    assert other.sync_schedules() == {"daily": "unchanged"}
     if "paused" not in changed:
         # Taking an option out of a declaration is a change as well.
-        assert {"daily": "updated"} == original.sync_schedules()
+        assert original.sync_schedules() == {"daily": "updated"}
     assert identifier == server.get("/schedules/daily").json["id"]
     original.close()
     other.close()
@@ -92,9 +92,9 @@ def test_a_pause_by_an_operator_survives(server: Server) -> None:
     app = declare(fresh(server))
     app.sync_schedules()
     server.post("/schedules/daily/pause")
-    assert {"daily": "unchanged"} == app.sync_schedules()
+    assert app.sync_schedules() == {"daily": "unchanged"}
     changed = declare(fresh(server), cron="1 1 * * *")
-    assert {"daily": "updated"} == changed.sync_schedules()
+    assert changed.sync_schedules() == {"daily": "updated"}
     assert server.get("/schedules/daily").json["paused"]
     app.close()
     changed.close()
@@ -115,9 +115,9 @@ def test_workers_that_start_together_make_one_schedule(server: Server) -> None:
         thread.start()
     for thread in threads:
         thread.join()
-    assert 1 == changes.count("created")
-    assert 5 == changes.count("unchanged")
-    assert ["daily"] == [entry["name"] for entry in server.get("/schedules").json]
+    assert changes.count("created") == 1
+    assert changes.count("unchanged") == 5
+    assert [entry["name"] for entry in server.get("/schedules").json] == ["daily"]
     for app in apps:
         app.close()
 
@@ -127,11 +127,11 @@ def test_the_async_twin_does_the_same(server: Server) -> None:
 
     async def body() -> None:
         app = declare(fresh(server))
-        assert {"daily": "created"} == await app.async_schedules()
-        assert {"daily": "unchanged"} == await app.async_schedules()
+        assert await app.async_schedules() == {"daily": "created"}
+        assert await app.async_schedules() == {"daily": "unchanged"}
         await app.aclose()
         changed = declare(fresh(server), kind="weekly")
-        assert {"daily": "updated"} == await changed.async_schedules()
+        assert await changed.async_schedules() == {"daily": "updated"}
         await changed.aclose()
 
     asyncio.run(body())
@@ -145,9 +145,9 @@ def test_a_task_without_parameters_is_scheduled_by_itself(server: Server) -> Non
     def tidy() -> None: ...
 
     app.schedule("0 * * * *", tidy)
-    assert {"tidy": "created"} == app.sync_schedules()
+    assert app.sync_schedules() == {"tidy": "created"}
     made = server.post("/schedules/tidy/run").json["job_id"]
-    assert {"task": "tidy"} == server.job(made)["tags"]
+    assert server.job(made)["tags"] == {"task": "tidy"}
     app.close()
 
 
@@ -162,7 +162,7 @@ def test_two_schedules_cannot_share_a_name() -> None:
     app.schedule("0 * * * *", tidy)
     with pytest.raises(ValueError, match="there is a schedule 'tidy' already"):
         app.schedule("1 * * * *", tidy)
-    assert ["tidy"] == list(app.schedules)
+    assert list(app.schedules) == ["tidy"]
 
 
 def test_what_a_schedule_cannot_have_is_refused() -> None:

@@ -58,6 +58,18 @@ def patient(count: int) -> int | Snooze:
     return Snooze("5m") if count else 1
 
 
+@app.task()
+def loose(document: object, count: int = 1) -> int:
+    """A first parameter that may be anything."""
+    return count + bool(document)
+
+
+@app.task()
+async def loose_later(document: object) -> str:
+    """The same, as a coroutine function."""
+    return str(document)
+
+
 # --- a direct call is the function -------------------------------------------------------------
 
 assert_type(send("a", 2, urgent=True), bool)
@@ -83,6 +95,8 @@ assert_type(ship.enqueue(Order(1)), JobHandle[str])
 assert_type(pack.enqueue(Order(1), fast=True).result(), list[int])
 assert_type(tidy.enqueue(), JobHandle[None])
 assert_type(patient.enqueue(1), JobHandle[int | Snooze])
+assert_type(loose.enqueue({"a": 1}, count=2), JobHandle[int])
+assert_type(loose_later.enqueue(document=[]), JobHandle[str])
 send.enqueue("a", "2")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
 send.enqueue("a", cout=2)  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
 send.enqueue()  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]

@@ -20,16 +20,17 @@ def test_there_is_something_to_check() -> None:
 
 def test_mypy_agrees(tmp_path: Path) -> None:
     """Every accepted line is accepted, and every ignore is needed."""
+    options = "--strict --python-version 3.11 --no-error-summary --config-file= --cache-dir".split()
+    options.append(str(tmp_path))
     found = subprocess.run(
-        [sys.executable, "-m", "mypy", "--strict", "--python-version", "3.11", "--no-error-summary"]
-        + ["--config-file", "", "--cache-dir", str(tmp_path), *map(str, CASES)],
+        [sys.executable, "-m", "mypy", *options, *map(str, CASES)],
         env={"MYPYPATH": str(SOURCE), "PATH": ""},
         cwd=tmp_path,
         capture_output=True,
         text=True,
         check=False,
     )
-    assert "" == found.stdout + found.stderr
+    assert found.stdout + found.stderr == ""
 
 
 @pytest.mark.timeout(300)
@@ -47,15 +48,16 @@ def test_pyright_agrees(tmp_path: Path) -> None:
         "reportUnusedExpression": "none",
     }
     (tmp_path / "pyrightconfig.json").write_text(json.dumps(settings))
+    options = ["--project", str(tmp_path), "--pythonpath", sys.executable]
+    options += ["--outputjson", "--level", "error"]
     found = subprocess.run(
-        [sys.executable, "-m", "basedpyright", "--project", str(tmp_path)]
-        + ["--pythonpath", sys.executable, "--outputjson", "--level", "error"],
+        [sys.executable, "-m", "basedpyright", *options],
         capture_output=True,
         text=True,
         check=False,
     )
     problems = json.loads(found.stdout)["generalDiagnostics"]
-    assert [] == [
+    assert [
         f"{Path(one['file']).name}:{one['range']['start']['line'] + 1}: {one['message']}"
         for one in problems
-    ]
+    ] == []

@@ -235,9 +235,7 @@ def test_result_the_server_refuses_fails_the_job_alone(server: Server) -> None:
 
     handles = grow.enqueue_many([grow.call(size) for size in (1, 400_000, 2)])
     with working(app):
-        states = [
-            wait_state(server, handle.id, "completed", "dead")["state"] for handle in handles
-        ]
+        states = [wait_state(server, handle.id, "completed", "dead")["state"] for handle in handles]
     assert states == ["completed", "dead", "completed"]
     assert "result was refused" in server.job(handles[1].id)["errors"][0]["error"]
 
@@ -279,7 +277,7 @@ def test_bug_of_the_worker_ends_it_instead_of_hiding(server: Server) -> None:
 
     class Broken(Corvo):
         def find(self, queue: str, tags: Any) -> Any:
-            raise ZeroDivisionError
+            raise ZeroDivisionError(queue, tags)
 
     app = Broken("broken", url=f"http://127.0.0.1:{server.port}")
 

@@ -237,7 +237,7 @@ def test_sigterm_lets_a_process_finish_its_job(server: Server, folder: Path) -> 
     """One signal: the job completes, the process ends with 0."""
     job_id = server.enqueue("work")
     with WorkerProcess(folder, url_of(server)) as process:
-        wait_until(lambda: (folder / "started").exists())
+        wait_until((folder / "started").exists)
         process.send(SIGTERM)
         process.wait_log("draining")
         assert server.job(job_id)["state"] == "active"
@@ -247,10 +247,10 @@ def test_sigterm_lets_a_process_finish_its_job(server: Server, folder: Path) -> 
 
 
 def test_second_sigterm_releases_the_job_of_a_process(server: Server, folder: Path) -> None:
-    """Two signals: the handler saves its checkpoint, the job is pending, the process ends with 0."""
+    """Two signals: the handler saves its checkpoint, the job is pending, the exit code is 0."""
     job_id = server.enqueue("sleep")
     with WorkerProcess(folder, url_of(server)) as process:
-        wait_until(lambda: (folder / "started").exists())
+        wait_until((folder / "started").exists)
         process.send(SIGTERM)
         process.wait_log("draining")
         process.send(SIGTERM)
@@ -265,7 +265,7 @@ def test_process_whose_loop_is_blocked_still_releases_its_job(server: Server, fo
     """When the loop does not answer, the watch releases what is in hand and ends the process."""
     job_id = server.enqueue("hog")
     with WorkerProcess(folder, url_of(server), "--stop-grace", "0.1") as process:
-        wait_until(lambda: (folder / "started").exists())
+        wait_until((folder / "started").exists)
         process.send(SIGTERM)
         process.wait_log("draining")
         process.send(SIGTERM)

@@ -94,6 +94,12 @@ class AsyncClient(
         servers = self._session.servers
         return servers.urls[servers.index :] + servers.urls[: servers.index]
 
+    async def headers(self) -> dict[str, str]:
+        """What every request carries; for a protocol that begins with one, such as a WebSocket."""
+        if self._session.has_token_provider:
+            await self._refresh()
+        return self._session.headers_of({}, self._token)
+
     async def close(self) -> None:
         await self._transport.close()
 

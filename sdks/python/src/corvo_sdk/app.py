@@ -37,6 +37,7 @@ from typing import (
     TypeVar,
     Unpack,
     cast,
+    final,
     overload,
 )
 from weakref import WeakKeyDictionary
@@ -81,13 +82,27 @@ class ClientOptions(TypedDict, total=False):
     user_agent: str | None
 
 
+@final
+class _Anything:
+    """Never made: only a first parameter without a type, or of type Any or object, accepts it."""
+
+
 class TaskDecorator(Protocol):
     """Makes a task of a function, and keeps what type checkers know about it.
 
     A first parameter of type `Context` is filled in by the worker: a direct call has to give it,
-    and an enqueue can not.
+    and an enqueue can not. Where the first parameter may be anything, it may be the context, too:
+    then the arguments are left unchecked until the enqueue.
     """
 
+    @overload
+    def __call__(
+        self, function: Callable[Concatenate[_Anything, ...], Coroutine[Any, Any, R]], /
+    ) -> FunctionTask[..., R, ..., Coroutine[Any, Any, R]]: ...
+    @overload
+    def __call__(
+        self, function: Callable[Concatenate[_Anything, ...], R], /
+    ) -> FunctionTask[..., R, ..., R]: ...
     @overload
     def __call__(
         self, function: Callable[Concatenate[Context, P], Coroutine[Any, Any, R]], /

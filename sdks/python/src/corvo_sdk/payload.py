@@ -57,6 +57,7 @@ class _Shape(NamedTuple):
     """What is known once annotations can be resolved."""
 
     context: str | None  # the parameter that gets the context
+    signature: inspect.Signature  # of an enqueue: without the context
     single: str | None  # the parameter that is the whole payload
     fields: dict[str, Any]  # the types of all parameters but the context
     kind: Any  # the type of the payload
@@ -150,13 +151,8 @@ class PayloadCodec:
         return {"$schema": "https://json-schema.org/draft/2020-12/schema", **described}
 
     def _bind(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
-        context = self.shape().context
-        parameters = self._signature.parameters
-        wanted = self._signature.replace(
-            parameters=[parameters[name] for name in parameters if name != context]
-        )
         try:
-            return dict(wanted.bind(*args, **kwargs).arguments)
+            return dict(self.shape().signature.bind(*args, **kwargs).arguments)
         except TypeError as error:
             raise PayloadError(self._task, str(error), _quoted(str(error))) from error
 
@@ -201,9 +197,15 @@ class PayloadCodec:
         for name, annotation in fields.items():
             self._refuse_unknown(name, annotation)
         kind = fields[single] if single is not None else self._by_name(fields)
-        decoder = msgspec.json.Decoder(kind, dec_hook=schema.decode_hook)
+        parameters = [self._signature.parameters[name] for name in fields]
         return _Shape(
-            context, single, fields, kind, _result_type(hints.get("return", Any)), decoder
+            context,
+            self._signature.replace(parameters=parameters),
+            single,
+            fields,
+            kind,
+            _result_type(hints.get("return", Any)),
+            msgspec.json.Decoder(kind, dec_hook=schema.decode_hook),
         )
 
     def _find_context(self, hints: dict[str, Any]) -> str | None:

@@ -9,8 +9,8 @@ transaction, and a `Relay` carries rows to the server once they are committed.
     Relay(connect, app.client, outbox=outbox).run()           # a process or a thread of its own
 
 Invariant: a row that was committed becomes exactly one job, however often relays die, as long as
-the server remembers the idempotency key (24 hours after a batch was sent and not deleted). Rows are
-bound into batches by a committed stamp before they are sent, a batch is sent under its key and
+the server remembers the idempotency key (24 hours after a parcel was sent and not deleted). Rows
+are bound into parcels by a committed stamp before they are sent; a parcel is sent under its key and
 never changes, so sending it again is answered with what the first time did.
 
 Drivers are the caller's: SQLAlchemy, psycopg, sqlite3 and Django are recognised by what is passed

@@ -1,16 +1,16 @@
 """Carries rows of an outbox to the server; any number of relays may run on one table.
 
-One step: take over a batch whose relay is gone, or else bind the next waiting rows into a new one,
-and commit; send the batch under its key; delete its rows.
+One step: take over a parcel whose relay is gone, or else bind the next waiting rows into a new one,
+and commit; send the parcel under its key; delete its rows.
 
                      bind, commit          send               delete, commit
-    waiting rows ───────────────▶ batch ─────────▶ jobs ─────────────────────▶ gone
+    waiting rows ───────────────▶ parcel ─────────▶ jobs ─────────────────────▶ gone
                                     ▲                │
-                                    └── a relay that dies anywhere here leaves the batch as it is:
+                                    └── a relay that dies anywhere here leaves the parcel as it is:
                                         the next one sends the same bytes under the same key
 
-Invariant: the rows of a batch never change once the stamp is committed, but for one case: the
-server refused the whole batch, so none of it was enqueued, and it is split into batches of one,
+Invariant: the rows of a parcel never change once the stamp is committed, but for one case: the
+server refused the whole parcel, so none of it was enqueued, and it is split into parcels of one,
 each with a key of its own. Only a row that is refused alone is set aside.
 """
 
@@ -23,15 +23,15 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 from msgspec import Struct
 
 from corvo_sdk.errors import CorvoError, PayloadTooLargeError
-from corvo_sdk.outbox.batches import Batch, Batches
 from corvo_sdk.outbox.drivers import database_errors
+from corvo_sdk.outbox.parcels import Parcel, Parcels
 from corvo_sdk.outbox.table import SqlOutbox
 
 if TYPE_CHECKING:
     from corvo_sdk.client import Client
 
-BATCH_ROWS_DEFAULT: Final = 500
-BATCH_ROWS_MAX: Final = 5_000  # what the server takes in one call
+PARCEL_ROWS_DEFAULT: Final = 500
+PARCEL_ROWS_MAX: Final = 5_000  # what the server takes in one call
 LEASE_S_DEFAULT: Final = 60.0
 POLL_S_DEFAULT: Final = 0.2
 TROUBLE_S_FIRST: Final = 0.2
@@ -64,7 +64,7 @@ class Relay:
     `connect` gives a connection of sqlite3, psycopg, SQLAlchemy (`engine.connect`) or Django that
     nobody else uses; it is asked again after trouble with the database. One relay keeps the order
     of rows, several share the work and do not. `run` blocks until `stop`; `start` does it in a
-    thread. `lease_s` is how long a batch of a relay that died waits for another one.
+    thread. `lease_s` is how long a parcel of a relay that died waits for another one.
     """
 
     def __init__(
@@ -73,23 +73,25 @@ class Relay:
         client: "Client",
         *,
         outbox: SqlOutbox | None = None,
-        batch_rows: int = BATCH_ROWS_DEFAULT,
+        parcel_rows: int = PARCEL_ROWS_DEFAULT,
         lease_s: float = LEASE_S_DEFAULT,
         poll_s: float = POLL_S_DEFAULT,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        if not 1 <= batch_rows <= BATCH_ROWS_MAX:
-            raise ValueError(f"batch_rows is {batch_rows}; it lies between 1 and {BATCH_ROWS_MAX}")
+        if not 1 <= parcel_rows <= PARCEL_ROWS_MAX:
+            raise ValueError(
+                f"parcel_rows is {parcel_rows}; it lies between 1 and {PARCEL_ROWS_MAX}"
+            )
         if lease_s <= 0 or poll_s <= 0:
             raise ValueError("lease_s and poll_s are positive")
         self._connect = connect
         self._client = client
         self._outbox = outbox or SqlOutbox()
-        self._batch_rows = batch_rows
+        self._parcel_rows = parcel_rows
         self._lease_s = lease_s
         self._poll_s = poll_s
         self._clock = clock
-        self._batches: Batches | None = None
+        self._parcels: Parcels | None = None
         self._stopping = threading.Event()
         self._thread: threading.Thread | None = None
         self._counts = {"sent": 0, "split": 0, "refused": 0, "troubles": 0}
@@ -113,9 +115,9 @@ class Relay:
 
     def close(self) -> None:
         """Close the connection; for those who call `run_once` themselves."""
-        batches, self._batches = self._batches, None
-        if batches is not None:
-            batches.close()
+        parcels, self._parcels = self._parcels, None
+        if parcels is not None:
+            parcels.close()
 
     def statistics(self) -> dict[str, int]:
         """Rows sent, split off and refused, and troubles, since the relay was made."""
@@ -142,11 +144,11 @@ class Relay:
     # --- one step -------------------------------------------------------------------------------
 
     def run_once(self) -> Step:
-        """Send one batch; RelayError when server or database are in trouble."""
+        """Send one parcel; RelayError when server or database are in trouble."""
         try:
-            if self._batches is None:
-                self._batches = Batches(self._connect(), self._outbox)
-            step = self._step(self._batches)
+            if self._parcels is None:
+                self._parcels = Parcels(self._connect(), self._outbox)
+            step = self._step(self._parcels)
         except database_errors() as error:
             self._counts["troubles"] += 1
             self._forget()
@@ -158,42 +160,42 @@ class Relay:
             self._counts[step.outcome] += step.rows
         return step
 
-    def _step(self, batches: Batches) -> Step:
+    def _step(self, parcels: Parcels) -> Step:
         now_s = self._clock()
-        batch = batches.claim(
+        parcel = parcels.claim(
             now_ms=round(now_s * 1_000),
             until_ms=round((now_s + self._lease_s) * 1_000),
-            rows_max=self._batch_rows,
+            rows_max=self._parcel_rows,
         )
-        if batch is None:
+        if parcel is None:
             return Step("idle")
         try:
-            self._send(batch)
+            self._send(parcel)
         except CorvoError as error:
-            return self._refused(batches, batch, error)
-        batches.delete(batch)
-        return Step("sent", len(batch.bodies))
+            return self._refused(parcels, parcel, error)
+        parcels.delete(parcel)
+        return Step("sent", len(parcel.bodies))
 
-    def _send(self, batch: Batch) -> None:
-        if not batch.bodies:
+    def _send(self, parcel: Parcel) -> None:
+        if not parcel.bodies:
             return  # somebody else has sent and deleted it since it was claimed
         self._client.request(
             "POST",
             _PATH,
             query={"strict": True},
-            body=batch.body(),
-            headers={"idempotency-key": f"outbox:{batch.key}"},
+            body=parcel.body(),
+            headers={"idempotency-key": f"outbox:{parcel.key}"},
         )
 
-    def _refused(self, batches: Batches, batch: Batch, error: CorvoError) -> Step:
+    def _refused(self, parcels: Parcels, parcel: Parcel, error: CorvoError) -> Step:
         if not isinstance(error, PayloadTooLargeError) and error.code not in _REFUSALS:
-            batches.give_back(batch)
+            parcels.give_back(parcel)
             raise error
-        if len(batch.bodies) > 1:
+        if len(parcel.bodies) > 1:
             # Some row is wrong and the answer may not say which; alone, each speaks for itself.
-            batches.split(batch)
-            return Step("split", len(batch.bodies))
-        batches.refuse(batch, str(error), round(self._clock() * 1_000))
+            parcels.split(parcel)
+            return Step("split", len(parcel.bodies))
+        parcels.refuse(parcel, str(error), round(self._clock() * 1_000))
         _log.error("the server refused a row of the outbox, it is set aside: %s", error)
         return Step("refused", 1)
 

@@ -5,8 +5,8 @@ Format: one row per job that was not yet taken by the server.
     id                 order in which rows were added
     body               the JSON of one enqueue, as it will be sent
     created_at         for people
-    batch_key          null: not yet bound. Otherwise the batch the row was bound into for good
-    claimed_until_ms   until when a relay has the batch to itself; only spares work, never decides
+    parcel_key          null: not yet bound. Otherwise the parcel the row was bound into for good
+    claimed_until_ms   until when a relay has the parcel to itself; only spares work, never decides
     refused_at_ms      null, or when the server refused this very row; it stays for people to see
     error              what the server said
 
@@ -56,13 +56,13 @@ def ddl(dialect: Dialect, table: str = TABLE_DEFAULT) -> list[str]:
     id {_ID[dialect]},
     body TEXT NOT NULL,
     created_at TIMESTAMP NOT NULL DEFAULT CURRENT_TIMESTAMP,
-    batch_key TEXT,
+    parcel_key TEXT,
     claimed_until_ms BIGINT NOT NULL DEFAULT 0,
     refused_at_ms BIGINT,
     error TEXT
 )""",
-        f"CREATE INDEX IF NOT EXISTS {index}_waiting ON {table} (id) WHERE batch_key IS NULL",
-        f"CREATE INDEX IF NOT EXISTS {index}_bound ON {table} (batch_key)",
+        f"CREATE INDEX IF NOT EXISTS {index}_waiting ON {table} (id) WHERE parcel_key IS NULL",
+        f"CREATE INDEX IF NOT EXISTS {index}_bound ON {table} (parcel_key)",
     ]
 
 
@@ -72,32 +72,33 @@ def statements(dialect: Dialect, table: str) -> Statements:
     # Two relays never wait for each other: what one is looking at, the other passes over. SQLite
     # has one writer at a time, and an UPDATE takes that lock before it reads.
     skip = " FOR UPDATE SKIP LOCKED" if dialect == "postgresql" else ""
-    waiting = f"SELECT id FROM {table} WHERE batch_key IS NULL ORDER BY id LIMIT :most{skip}"
+    waiting = f"SELECT id FROM {table} WHERE parcel_key IS NULL ORDER BY id LIMIT :most{skip}"
     # Cost: as an array the subquery runs once, and its LIMIT holds whatever plan is chosen.
     among = f"= ANY(ARRAY({waiting}))" if dialect == "postgresql" else f"IN ({waiting})"
-    # A batch whose relay is gone: the oldest first. The second condition is looked at again once
+    # A parcel whose relay is gone: the oldest first. The second condition is looked at again once
     # the row is locked, so of two relays one finds nothing.
     abandoned = (
-        f"SELECT batch_key FROM {table} WHERE batch_key IS NOT NULL AND refused_at_ms IS NULL"
+        f"SELECT parcel_key FROM {table} WHERE parcel_key IS NOT NULL AND refused_at_ms IS NULL"
         f" AND claimed_until_ms <= :now_ms ORDER BY id LIMIT 1{skip}"
     )
     return Statements(
         insert=f"INSERT INTO {table} (body) VALUES (:body)",
-        take_over=f"UPDATE {table} SET claimed_until_ms = :until_ms WHERE batch_key ="
-        f" ({abandoned}) AND claimed_until_ms <= :now_ms RETURNING batch_key",
-        bind=f"UPDATE {table} SET batch_key = :key, claimed_until_ms = :until_ms"
-        f" WHERE batch_key IS NULL AND id {among}",
-        unbind=f"UPDATE {table} SET batch_key = NULL, claimed_until_ms = 0"
-        " WHERE batch_key = :key AND id >= :first_id",
-        read=f"SELECT id, body FROM {table} WHERE batch_key = :key ORDER BY id",
-        delete=f"DELETE FROM {table} WHERE batch_key = :key",
-        give_back=f"UPDATE {table} SET claimed_until_ms = 0 WHERE batch_key = :key",
-        split=f"UPDATE {table} SET batch_key = batch_key || '-' || id, claimed_until_ms = 0"
-        " WHERE batch_key = :key",
-        refuse=f"UPDATE {table} SET refused_at_ms = :now_ms, error = :error WHERE batch_key = :key",
+        take_over=f"UPDATE {table} SET claimed_until_ms = :until_ms WHERE parcel_key ="
+        f" ({abandoned}) AND claimed_until_ms <= :now_ms RETURNING parcel_key",
+        bind=f"UPDATE {table} SET parcel_key = :key, claimed_until_ms = :until_ms"
+        f" WHERE parcel_key IS NULL AND id {among}",
+        unbind=f"UPDATE {table} SET parcel_key = NULL, claimed_until_ms = 0"
+        " WHERE parcel_key = :key AND id >= :first_id",
+        read=f"SELECT id, body FROM {table} WHERE parcel_key = :key ORDER BY id",
+        delete=f"DELETE FROM {table} WHERE parcel_key = :key",
+        give_back=f"UPDATE {table} SET claimed_until_ms = 0 WHERE parcel_key = :key",
+        split=f"UPDATE {table} SET parcel_key = parcel_key || '-' || id, claimed_until_ms = 0"
+        " WHERE parcel_key = :key",
+        refuse=f"UPDATE {table} SET refused_at_ms = :now_ms, error = :error"
+        " WHERE parcel_key = :key",
         count=f"SELECT COUNT(*), COUNT(refused_at_ms) FROM {table}",
         rearm=f"UPDATE {table} SET refused_at_ms = NULL, error = NULL, claimed_until_ms = 0,"
-        " batch_key = batch_key || '+' WHERE refused_at_ms IS NOT NULL",
+        " parcel_key = parcel_key || '+' WHERE refused_at_ms IS NOT NULL",
     )
 
 

@@ -14,6 +14,7 @@ from typing import Any, Final
 
 from corvo_sdk.worker import discovery, logs
 from corvo_sdk.worker.discovery import AppNotFoundError
+from corvo_sdk.worker.processes import ProcessTaskError
 from corvo_sdk.worker.reload import Reloader
 from corvo_sdk.worker.runtime import Worker
 from corvo_sdk.worker.settings import CONCURRENCY_DEFAULT, WorkerSettingsError
@@ -37,7 +38,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return Reloader(_without_reload(given), folders).run()
     try:
         _worker(options).run()
-    except (AppNotFoundError, WorkerSettingsError) as error:
+    except (AppNotFoundError, ProcessTaskError, WorkerSettingsError) as error:
         print(f"corvo-worker: {error}", file=sys.stderr)  # noqa: T201 - a command line prints
         return EXIT_USAGE
     return 0

@@ -188,7 +188,7 @@ async def _in_process(
 def _of_value(value: Any, context: Context, task: Runnable) -> Verdict:
     if value is None:
         if context.has_seen_stop and context.stop_reason is not None:
-            return _of_stop(context.stop_reason)
+            return of_stop(context.stop_reason)
         return Completed()
     if isinstance(value, _Encoded):
         return Completed(value.document)
@@ -224,10 +224,11 @@ def _of_cancellation(context: Context) -> Verdict:
             # Not us: whoever runs this function wants it to end.
             raise asyncio.CancelledError
         return Failed("the handler was cancelled by its own code")
-    return _of_stop(context.stop_reason)
+    return of_stop(context.stop_reason)
 
 
-def _of_stop(reason: Stop) -> Verdict:
+def of_stop(reason: Stop) -> Verdict:
+    """What is reported of a handler that ended because it was asked to."""
     match reason:
         case Stop.TIMEOUT:
             return Failed("the attempt took longer than its timeout")
@@ -242,7 +243,7 @@ def _of_exception(error: BaseException) -> Verdict:
         case Control():
             return _of_control(error)
         case JobCancelled():
-            return _of_stop(error.reason)
+            return of_stop(error.reason)
         case GraceOverError():
             return Failed(
                 "the attempt took longer than its timeout, and the handler goes on in its thread"

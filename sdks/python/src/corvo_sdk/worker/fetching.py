@@ -25,7 +25,7 @@ AHEAD_S = 0.1
 AHEAD_COUNT_MAX = 1_024
 WAIT_S = 30.0  # a long poll
 PAUSE_FIRST_S = 0.1
-PAUSE_MAX_S = 5.0
+PAUSE_MAX_S = 2.0
 # Weight of the newest job in the mean: about the last fifty count.
 _NEWEST = 0.02
 
@@ -97,11 +97,12 @@ class Fetcher:
         pool = self._pool
         while not self._is_finishing:
             room = 0 if self._is_blocked() else pool.room()
-            if room <= 0:
+            # What was pushed is ours already: the heart must know it, room or not.
+            if room <= 0 and not self._link.ready(pool.queues):
                 pool.has_room.clear()
                 await pool.has_room.wait()
                 continue
-            await self._once(min(room, FETCH_COUNT_MAX))
+            await self._once(max(1, min(room, FETCH_COUNT_MAX)))
 
     async def _once(self, count: int) -> None:
         pool = self._pool

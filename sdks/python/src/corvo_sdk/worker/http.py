@@ -68,6 +68,14 @@ class HttpLink:
             concurrency=identity.concurrency,
         )
 
+    def ready(self, queues: Sequence[str]) -> int:  # noqa: ARG002 - the port's
+        """Nothing comes unasked."""
+        return 0
+
+    async def drain(self) -> list[FetchedJob]:
+        """Nothing comes unasked."""
+        return []
+
     async def report(self, reports: Sequence[Report]) -> list[ReportResult]:
         """Acknowledge together, tell the rest one by one and side by side."""
         results: dict[int, ReportResult] = {}

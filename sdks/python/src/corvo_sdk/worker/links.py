@@ -55,6 +55,7 @@ class Signals(Struct, frozen=True):
 
     cancel: Callable[[str, int], None]
     lost: Callable[[str, int], None]
+    arrived: Callable[[], None]  # jobs came that nobody asked for just now: look at `ready`
 
 
 class Link(Protocol):
@@ -68,6 +69,14 @@ class Link(Protocol):
         self, queues: Sequence[str], count: int, wait_s: float, *, lease_ms: int | None = None
     ) -> list[FetchedJob]:
         """Take up to `count` jobs, waiting up to `wait_s` for the first."""
+        ...
+
+    def ready(self, queues: Sequence[str]) -> int:
+        """How many jobs of these queues are here already; a fetch gives them at once."""
+        ...
+
+    async def drain(self) -> list[FetchedJob]:
+        """Take nothing more; gives what came meanwhile and was not fetched."""
         ...
 
     async def report(self, reports: Sequence[Report]) -> list[ReportResult]:

@@ -19,13 +19,13 @@ from typing import Any, Final, cast
 
 import msgspec
 
-from corvo_sdk.context import Context, Stop
+from corvo_sdk.context import Context
 from corvo_sdk.types import FetchedJob
 from corvo_sdk.worker.child import serve
-from corvo_sdk.worker.execution import Runnable
+from corvo_sdk.worker.execution import Runnable, of_stop
 from corvo_sdk.worker.pipe import Done, Saved, Say, StopWork, Work, decode_from_child, encode
 from corvo_sdk.worker.threads import Errand, ThreadPool
-from corvo_sdk.worker.verdict import Failed, Lost, Verdict
+from corvo_sdk.worker.verdict import Failed, Verdict
 
 KILL_GRACE_S: Final = 5.0
 _POLL_S: Final = 0.1
@@ -113,7 +113,7 @@ class ProcessPool:
 
     def _converse(self, work: Work, context: Context) -> Verdict:
         if context.stop_reason is not None:
-            return Lost() if context.stop_reason is Stop.LOST else Failed("stopped before it ran")
+            return of_stop(context.stop_reason)
         child = self._take()
         try:
             child.pipe.send_bytes(encode(work))
@@ -122,7 +122,8 @@ class ProcessPool:
             child.process.join(1.0)
             verdict = Failed(f"the process of the task ended with {child.process.exitcode}")
         if verdict is None:
-            verdict = Failed("the process of the task did not stop and was killed")
+            assert context.stop_reason is not None
+            verdict = of_stop(context.stop_reason)
             child.kill()
         elif child.process.is_alive() and not self._is_closed:
             with self._lock:

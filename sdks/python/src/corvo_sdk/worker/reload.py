@@ -1,8 +1,8 @@
 """`--reload`: run the worker as a child, and start it anew when a source file changes.
 
 Files are found by looking, five times a second: it needs no library, and works on every disk that
-containers mount. The old child gets two signals, the second of which makes it release its jobs at
-once, so that the new code gets them with no attempt burnt.
+containers mount. The old child is told to release its jobs at once, so that the new code gets them
+with no attempt burnt.
 """
 
 import logging
@@ -20,6 +20,8 @@ POLL_S: Final = 0.2
 END_S_MAX: Final = 10.0
 FILES_MAX: Final = 20_000
 _SKIPPED: Final = frozenset({"__pycache__", "node_modules", "site-packages", "build", "dist"})
+
+AT_ONCE: Final = signal.SIGUSR1  # what a worker takes for "release everything now"
 
 _log = logging.getLogger("corvo.worker")
 
@@ -101,8 +103,7 @@ class Reloader:
 
     def _end(self) -> None:
         assert self._child is not None
-        self._tell(signal.SIGTERM)
-        self._tell(signal.SIGTERM)
+        self._tell(AT_ONCE)
         try:
             self._child.wait(END_S_MAX)
         except subprocess.TimeoutExpired:

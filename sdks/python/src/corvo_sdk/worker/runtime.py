@@ -31,9 +31,11 @@ from corvo_sdk.worker.flights import Flights
 from corvo_sdk.worker.handling import Handling
 from corvo_sdk.worker.health import Health
 from corvo_sdk.worker.heart import Heart
-from corvo_sdk.worker.http import HttpLink, Identity
+from corvo_sdk.worker.http import Identity
 from corvo_sdk.worker.links import Link, Signals
-from corvo_sdk.worker.processes import ProcessPool
+from corvo_sdk.worker.opening import open_link
+from corvo_sdk.worker.processes import ProcessPool, check_reachable
+from corvo_sdk.worker.reload import AT_ONCE
 from corvo_sdk.worker.reporting import Reporter
 from corvo_sdk.worker.settings import LinkKind, Settings, WorkerSettingsError
 from corvo_sdk.worker.statistics import Figures
@@ -99,6 +101,9 @@ class Worker:
                 health_required=health_required,
             )
         )
+        for task in app.tasks.values():
+            if task.options.process:
+                check_reachable(task)
         self._given_link = None if isinstance(link, str) else link
         self.figures = Figures()
         self.flights = Flights()
@@ -119,9 +124,9 @@ class Worker:
         with asyncio.Runner(loop_factory=_loop_factory()) as runner, self._signals():
             runner.run(self.serve())
 
-    def stop(self) -> None:
-        """Drain; called again: release everything at once. From any thread or signal handler."""
-        self._stops_count += 1
+    def stop(self, *, at_once: bool = False) -> None:
+        """Drain; called again, or `at_once`: release everything now. From any thread."""
+        self._stops_count += 2 if at_once else 1
         count, parts = self._stops_count, self._parts
         if parts is None:
             return
@@ -140,7 +145,7 @@ class Worker:
     @contextmanager
     def _signals(self) -> Generator[None]:
         # Safety: plain handlers and not those of the loop, which a blocked loop would never call.
-        numbers = (signal.SIGTERM, signal.SIGINT)
+        numbers = (signal.SIGTERM, signal.SIGINT, AT_ONCE)
         before = {number: signal.getsignal(number) for number in numbers}
         for number in numbers:
             signal.signal(number, self._on_signal)
@@ -151,9 +156,10 @@ class Worker:
                 signal.signal(number, handler)
 
     def _on_signal(self, number: int, _: object) -> None:
-        word = "releasing all jobs" if self._stops_count else "draining"
+        is_hurry = number == AT_ONCE or self._stops_count > 0
+        word = "releasing all jobs" if is_hurry else "draining"
         _log.info("%s: %s", signal.Signals(number).name, word)
-        self.stop()
+        self.stop(at_once=number == AT_ONCE)
 
     async def serve(self) -> None:
         """Work until `stop` is called; returns when every job is reported or released."""
@@ -218,6 +224,9 @@ class Worker:
         handling.is_draining = True
         for fetcher in parts.fetchers:
             fetcher.finish()
+        left = await parts.link.drain() if parts.link is not None else []
+        if left:
+            handling.accept(handling.pools[0], left)
         # Safety: an answer on its way has claimed jobs; cut off, each would burn an attempt.
         hurry = self._hurry_asked.is_set()
         await asyncio.wait(fetching, timeout=LAST_FETCH_S / 5 if hurry else LAST_FETCH_S)
@@ -315,8 +324,9 @@ class _Parts:
         identity = Identity(
             settings.worker_id, socket.gethostname()[:200], settings.version, settings.slots
         )
-        self.link = given or HttpLink(self._worker.app.aclient, identity)
-        await self.link.open(Signals(self._on_cancel, self._on_lost))
+        signals = Signals(self._on_cancel, self._on_lost, self._on_arrived)
+        client = self._worker.app.aclient
+        self.link = await open_link(settings.link, client, identity, signals, given)
         self.reporter = handling.reporter = Reporter(self.link, handling.settled)
         handling.pools = pools_of(settings.queues, settings.concurrency, self._lease_ms_of)
         self.fetchers = [
@@ -350,6 +360,10 @@ class _Parts:
         context = self._worker.flights.get(job_id, lease_token)
         if context is not None:
             context.stop(Stop.CANCEL)
+
+    def _on_arrived(self) -> None:
+        for pool in self.handling.pools:
+            pool.has_room.set()
 
     def _on_lost(self, job_id: str, lease_token: int) -> None:
         context = self._worker.flights.get(job_id, lease_token)

@@ -1,4 +1,4 @@
-"""Batches of an outbox, as a relay sees them through its own connection.
+"""Parcels of an outbox, as a relay sees them through its own connection.
 
 Safety: every statement is atomic by itself and the order of statements is safe at each point, so
 a connection that commits after each of them is as good as one that commits here.
@@ -12,11 +12,11 @@ from msgspec import Struct
 from corvo_sdk.outbox.drivers import runner_of
 from corvo_sdk.outbox.table import SqlOutbox
 
-BATCH_BYTES_MAX: Final = 8 * 1024 * 1024  # the server takes twice that in one call
+PARCEL_BYTES_MAX: Final = 8 * 1024 * 1024  # the server takes twice that in one call
 _ERROR_CHARACTERS_MAX: Final = 1_000
 
 
-class Batch(Struct, frozen=True):
+class Parcel(Struct, frozen=True):
     """Rows that were bound together for good."""
 
     key: str
@@ -26,13 +26,13 @@ class Batch(Struct, frozen=True):
         """What is sent.
 
         Format: made of the rows alone. Another version of this package must make the same bytes of
-        them, or the server refuses the key of a batch that an older relay has sent.
+        them, or the server refuses the key of a parcel that an older relay has sent.
         """
         return ('{"jobs":[' + ",".join(self.bodies) + "]}").encode()
 
 
-class Batches:
-    """The batches of one table."""
+class Parcels:
+    """The parcels of one table."""
 
     def __init__(self, connection: Any, outbox: SqlOutbox) -> None:
         self._connection = connection
@@ -41,8 +41,8 @@ class Batches:
             raise TypeError("a relay needs a connection that is not async")
         self._statements = outbox.statements(self._runner.dialect)
 
-    def claim(self, *, now_ms: int, until_ms: int, rows_max: int) -> Batch | None:
-        """Take over the oldest batch nobody has, or else bind the next waiting rows; or None."""
+    def claim(self, *, now_ms: int, until_ms: int, rows_max: int) -> Parcel | None:
+        """Take over the oldest parcel nobody has, or else bind the next waiting rows; or None."""
         times = {"now_ms": now_ms, "until_ms": until_ms}
         taken = self._runner.run(self._statements.take_over, times)
         if taken:
@@ -52,26 +52,26 @@ class Batches:
         key = uuid.uuid4().hex
         bound = {"key": key, "until_ms": until_ms, "most": rows_max}
         self._runner.run(self._statements.bind, bound)
-        batch = self._cut(key)
+        parcel = self._cut(key)
         self._connection.commit()
-        return batch
+        return parcel
 
-    def delete(self, batch: Batch) -> None:
-        """Forget a batch that was sent."""
-        self._do(self._statements.delete, {"key": batch.key})
+    def delete(self, parcel: Parcel) -> None:
+        """Forget a parcel that was sent."""
+        self._do(self._statements.delete, {"key": parcel.key})
 
-    def give_back(self, batch: Batch) -> None:
-        """Let any relay take a batch at once."""
-        self._do(self._statements.give_back, {"key": batch.key})
+    def give_back(self, parcel: Parcel) -> None:
+        """Let any relay take a parcel at once."""
+        self._do(self._statements.give_back, {"key": parcel.key})
 
-    def split(self, batch: Batch) -> None:
-        """Make batches of one out of one that was refused as a whole."""
-        self._do(self._statements.split, {"key": batch.key})
+    def split(self, parcel: Parcel) -> None:
+        """Make parcels of one out of one that was refused as a whole."""
+        self._do(self._statements.split, {"key": parcel.key})
 
-    def refuse(self, batch: Batch, error: str, now_ms: int) -> None:
-        """Set a batch of one aside."""
+    def refuse(self, parcel: Parcel, error: str, now_ms: int) -> None:
+        """Set a parcel of one aside."""
         shown = error[:_ERROR_CHARACTERS_MAX]
-        self._do(self._statements.refuse, {"key": batch.key, "error": shown, "now_ms": now_ms})
+        self._do(self._statements.refuse, {"key": parcel.key, "error": shown, "now_ms": now_ms})
 
     def close(self) -> None:
         """Close the connection."""
@@ -81,18 +81,18 @@ class Batches:
         self._runner.run(statement, parameters)
         self._connection.commit()
 
-    def _read(self, key: str) -> Batch:
+    def _read(self, key: str) -> Parcel:
         rows = self._runner.run(self._statements.read, {"key": key})
-        return Batch(key, [str(row[1]) for row in rows])
+        return Parcel(key, [str(row[1]) for row in rows])
 
-    def _cut(self, key: str) -> Batch | None:
-        # What would make the request too large waits for the next batch.
+    def _cut(self, key: str) -> Parcel | None:
+        # What would make the request too large waits for the next parcel.
         rows = self._runner.run(self._statements.read, {"key": key})
         size = 0
         for index, (first_id, body) in enumerate(rows):
             size += len(body.encode()) + 1
-            if index and size > BATCH_BYTES_MAX:
+            if index and size > PARCEL_BYTES_MAX:
                 self._runner.run(self._statements.unbind, {"key": key, "first_id": first_id})
                 rows = rows[:index]
                 break
-        return Batch(key, [str(row[1]) for row in rows]) if rows else None
+        return Parcel(key, [str(row[1]) for row in rows]) if rows else None
