@@ -91,6 +91,18 @@ def test_unannotated_parameters_take_anything() -> None:
     assert encode(lambda: None) == {}
 
 
+def test_object_means_anything() -> None:
+    """The careful way to write Any, at the top and inside of containers."""
+
+    def careful(first: object, second: dict[str, object], third: object | None = None) -> None: ...
+
+    made = codec(careful)
+    values: dict[str, Any] = {"first": [1, "a"], "second": {"x": {"y": None}}, "third": 5}
+    assert made.decode(made.encode((), values).payload).kwargs == values
+    assert made.json_schema()["properties"]["first"] == {"description": "any value"}
+    assert problem(careful, 1, {1: 2}).parameter == "second"
+
+
 def test_one_object_with_fields_is_the_payload() -> None:
     """A dataclass, a TypedDict, a Struct and a Pydantic model are payloads as they are."""
 

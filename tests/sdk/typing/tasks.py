@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, assert_type
 
-from corvo_sdk import Context, Corvo, JobHandle, Snooze
+from corvo_sdk import Context, Corvo, JobHandle, Snooze, chain
+from corvo_sdk.batch import BatchHandle
 from corvo_sdk.context import Context as ContextItself
 from corvo_sdk.task import Producer, TaskCall
 
@@ -142,6 +143,10 @@ send.enqueue_many([download.call("u")])  # type: ignore[list-item]  # pyright: i
 send.call(1)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
 mixed: list[TaskCall[Any]] = [send.call("a"), download.call("u")]
 assert_type(app.enqueue_many(mixed), list[JobHandle[Any]])
+
+assert_type(app.enqueue_batch([send.call("a")], callback=tidy.call()), BatchHandle[bool])
+assert_type(chain(send.call("a"), download.call("u"), on_exit=tidy.call()), TaskCall[bool])
+chain(send)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
 
 # --- schedules -----------------------------------------------------------------------------------
 

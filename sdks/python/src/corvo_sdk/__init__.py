@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, Final
 if TYPE_CHECKING:
     from corvo_sdk.aio import AsyncClient as AsyncClient
     from corvo_sdk.app import Corvo as Corvo
+    from corvo_sdk.chains import chain as chain
     from corvo_sdk.client import Client as Client
     from corvo_sdk.context import Context as Context
     from corvo_sdk.context import current_context as current_context
@@ -65,6 +66,7 @@ _HOMES: Final = {
     "Task": "corvo_sdk.task",
     "Unique": "corvo_sdk.options",
     "Worker": "corvo_sdk.worker.runtime",
+    "chain": "corvo_sdk.chains",
     "current_context": "corvo_sdk.context",
 }
 

@@ -9,41 +9,25 @@ An app is made once, at import; workers and producers import it. It opens no con
 first enqueue, and none in a process that only imports it.
 """
 
-import asyncio
 import inspect
-import os
-import threading
 from collections.abc import (
     AsyncGenerator,
     AsyncIterator,
     Awaitable,
     Callable,
-    Coroutine,
     Iterable,
     Mapping,
     Sequence,
 )
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from types import MappingProxyType
-from typing import (
-    TYPE_CHECKING,
-    Any,
-    Concatenate,
-    Final,
-    ParamSpec,
-    Protocol,
-    TypeAlias,
-    TypedDict,
-    TypeVar,
-    Unpack,
-    cast,
-    final,
-    overload,
-)
-from weakref import WeakKeyDictionary
+from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeAlias, TypeVar, Unpack, cast
 
 from corvo_sdk import schedules
+from corvo_sdk.batch import BatchHandle, prepare_batch
+from corvo_sdk.clients import ClientOptions, Clients
 from corvo_sdk.context import Context
+from corvo_sdk.decorator import TaskDecorator
 from corvo_sdk.handle import JobHandle
 from corvo_sdk.options import TASK_TAG, TaskOptions, task_options
 from corvo_sdk.payload import TaskDefinitionError
@@ -70,55 +54,6 @@ LifespanT = TypeVar("LifespanT", bound=Lifespan)
 QUEUE_DEFAULT: Final = "default"
 
 
-class ClientOptions(TypedDict, total=False):
-    """What the clients of an app are made with; see `Client`."""
-
-    api_key: str | None
-    bearer_token: str | None
-    token_provider: Any
-    headers: Mapping[str, str] | None
-    timeout_s: float
-    retries: int
-    user_agent: str | None
-
-
-@final
-class _Anything:
-    """Never made: only a first parameter without a type, or of type Any or object, accepts it."""
-
-
-class TaskDecorator(Protocol):
-    """Makes a task of a function, and keeps what type checkers know about it.
-
-    A first parameter of type `Context` is filled in by the worker: a direct call has to give it,
-    and an enqueue can not. Where the first parameter may be anything, it may be the context, too:
-    then the arguments are left unchecked until the enqueue.
-    """
-
-    @overload
-    def __call__(
-        self, function: Callable[Concatenate[_Anything, ...], Coroutine[Any, Any, R]], /
-    ) -> FunctionTask[..., R, ..., Coroutine[Any, Any, R]]: ...
-    @overload
-    def __call__(
-        self, function: Callable[Concatenate[_Anything, ...], R], /
-    ) -> FunctionTask[..., R, ..., R]: ...
-    @overload
-    def __call__(
-        self, function: Callable[Concatenate[Context, P], Coroutine[Any, Any, R]], /
-    ) -> FunctionTask[P, R, Concatenate[Context, P], Coroutine[Any, Any, R]]: ...
-    @overload
-    def __call__(
-        self, function: Callable[Concatenate[Context, P], R], /
-    ) -> FunctionTask[P, R, Concatenate[Context, P], R]: ...
-    @overload
-    def __call__(
-        self, function: Callable[P, Coroutine[Any, Any, R]], /
-    ) -> FunctionTask[P, R, P, Coroutine[Any, Any, R]]: ...
-    @overload
-    def __call__(self, function: Callable[P, R], /) -> FunctionTask[P, R, P, R]: ...
-
-
 class Corvo:
     """Tasks, schedules, middleware and the lifespan of one application."""
 
@@ -130,19 +65,11 @@ class Corvo:
         **client_options: Unpack[ClientOptions],
     ) -> None:
         self.name = name
-        self._url = url
-        self._client_options = client_options
         self._tasks: dict[str, Task[..., Any]] = {}
         self._middleware: list[Middleware] = []
         self._lifespan: Callable[[], AbstractAsyncContextManager[Any]] | None = None
         self._schedules: dict[str, Schedule] = {}
-        self._lock = threading.Lock()
-        self._client: Client | None = None
-        self._client_process_id = 0
-        self._aclient: AsyncClient | None = None
-        self._aclients: WeakKeyDictionary[asyncio.AbstractEventLoop, AsyncClient] = (
-            WeakKeyDictionary()
-        )
+        self._clients = Clients(url, client_options)
 
     def __repr__(self) -> str:
         return f"<Corvo {self.name!r}, {len(self._tasks)} tasks>"
@@ -206,6 +133,25 @@ class Corvo:
     async def aenqueue_many(self, calls: Iterable[TaskCall[R]]) -> list[JobHandle[R]]:
         """Enqueue calls of any tasks of the app; up to a thousand at a time all or nothing."""
         return await aenqueue_all(self, calls)
+
+    def enqueue_batch(
+        self, calls: Iterable[TaskCall[R]], *, callback: TaskCall[Any] | None = None
+    ) -> BatchHandle[R]:
+        """Enqueue calls as one batch, all or nothing, at most 5,000.
+
+        The callback is enqueued once the last of them has ended, however each ended. It runs on the
+        only task of its queue, which gets the counts as a parameter `batch`.
+        """
+        prepared = prepare_batch(self, calls, callback)
+        return prepared.handle(self, self.client.enqueue_many(prepared.jobs(), **prepared.options))
+
+    async def aenqueue_batch(
+        self, calls: Iterable[TaskCall[R]], *, callback: TaskCall[Any] | None = None
+    ) -> BatchHandle[R]:
+        """Enqueue calls as one batch, as `enqueue_batch` does."""
+        prepared = prepare_batch(self, calls, callback)
+        answer = await self.aclient.enqueue_many(prepared.jobs(), **prepared.options)
+        return prepared.handle(self, answer)
 
     def _add(self, task: Task[..., Any]) -> None:
         known = self._tasks.get(task.name)
@@ -305,48 +251,24 @@ class Corvo:
     @property
     def client(self) -> "Client":
         """The client that `enqueue` uses, made when first needed."""
-        with self._lock:
-            # Safety: connections must not be shared with a process that was forked off.
-            if self._client is None or self._client_process_id not in {0, os.getpid()}:
-                from corvo_sdk.client import Client  # noqa: PLC0415 - only who enqueues pays
-
-                self._client = Client(self._url, **self._client_options)
-                self._client_process_id = os.getpid()
-            return self._client
+        return self._clients.client
 
     @property
     def aclient(self) -> "AsyncClient":
         """The client that `aenqueue` uses, one for each event loop, made when first needed."""
-        if self._aclient is not None:
-            return self._aclient
-        loop = asyncio.get_running_loop()
-        with self._lock:
-            client = self._aclients.get(loop)
-            if client is None:
-                from corvo_sdk.aio import AsyncClient  # noqa: PLC0415 - only who enqueues pays
-
-                client = self._aclients[loop] = AsyncClient(self._url, **self._client_options)
-            return client
+        return self._clients.aclient
 
     def bind(self, *, client: "Client | None" = None, aclient: "AsyncClient | None" = None) -> None:
         """Use these clients from now on; who made them closes them. None makes own ones again."""
-        with self._lock:
-            self._client, self._client_process_id = client, 0
-            self._aclient = aclient
+        self._clients.bind(client, aclient)
 
     def close(self) -> None:
         """Close the client that was made here; a later enqueue makes another one."""
-        with self._lock:
-            client, self._client = self._client, None
-            is_own = self._client_process_id == os.getpid()
-        if client is not None and is_own:
-            client.close()
+        self._clients.close()
 
     async def aclose(self) -> None:
-        """Close the async client of this event loop."""
-        client = self._aclients.pop(asyncio.get_running_loop(), None)
-        if client is not None:
-            await client.close()
+        """Close the async client that was made here for this event loop."""
+        await self._clients.aclose()
 
 
 def _place(task: Task[..., Any]) -> str:

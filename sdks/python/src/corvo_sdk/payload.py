@@ -9,6 +9,7 @@ read back before it leaves, so that a wrong argument is an error of the caller a
 """
 
 import inspect
+import re
 from collections.abc import Callable, Mapping
 from typing import Any, Final, NamedTuple, NotRequired, Required, TypedDict, cast, get_type_hints
 
@@ -18,6 +19,8 @@ from corvo_sdk import schema
 
 _UNBOUND: Final = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 CONTEXT_NAME: Final = "ctx"
+# How msgspec ends a message: where in the document, or at which key there.
+_PLACE: Final = re.compile(r" - at (?:`key` in )?`\$\.?([^`]*)`$")
 
 
 class PayloadError(ValueError):
@@ -176,10 +179,9 @@ class PayloadCodec:
             return default
 
     def _error(self, error: Exception, shape: _Shape) -> PayloadError:
-        text, _, path = str(error).rpartition(" - at ")
-        if not text:
-            text, path = str(error), ""
-        inside = path.strip("`").removeprefix("$").removeprefix(".")
+        found = _PLACE.search(str(error))
+        text = str(error) if found is None else str(error)[: found.start()]
+        inside = "" if found is None else found.group(1)
         if shape.single is not None:
             where = f"{shape.single}.{inside}" if inside else shape.single
             return PayloadError(self._task, text, where)
