@@ -16,7 +16,7 @@ def test_callback_runs_once_after_the_last_picture(walk: Start, client: Client) 
     assert index.count("<img ") == 8
     sizes = {path.read_bytes()[16:24] for path in folder.glob("*.png")}
     assert sizes == {(160).to_bytes(4, "big") + (120).to_bytes(4, "big")}
-    assert client.queue("albums").enqueued == 1
+    assert client.queue("albums").totals.enqueued == 1
     counts = client.queue("thumbnails")
     assert (counts.completed, counts.dead) == (8, 1)
 
