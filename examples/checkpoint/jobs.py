@@ -24,7 +24,7 @@ def is_mersenne(exponent: int) -> bool:
     rest = 4
     for _ in range(exponent - 2):
         rest = (rest * rest - 2) % number
-    return exponent == 2 or rest == 0  # noqa: PLR2004 - the test is for odd exponents
+    return exponent == 2 or rest == 0  # the test is for odd exponents
 
 
 # The lease is short so that the job of a worker that was killed comes back soon; the worker renews

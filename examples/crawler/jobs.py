@@ -54,9 +54,9 @@ async def crawl(ctx: Context, url: str, depth: int = 0) -> int:
     """Read one page and enqueue those it links to; gives how many of them are new."""
     session: ClientSession = ctx.state
     async with session.get(url, allow_redirects=False) as answer:
-        if answer.status == 429:  # noqa: PLR2004 - the site asks for more patience than agreed
+        if answer.status == 429:  # the site asks for more patience than agreed
             raise Retry(after=answer.headers.get("Retry-After", "10") + "s", error="429")
-        if 400 <= answer.status < 500:  # noqa: PLR2004 - asking again would not help
+        if 400 <= answer.status < 500:  # asking again would not help
             raise Discard(f"{answer.status} {answer.reason}")
         answer.raise_for_status()
         text = (await answer.content.read(BYTES_MAX)).decode(errors="replace")

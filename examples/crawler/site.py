@@ -16,7 +16,7 @@ refused: list[float] = []
 class Site(BaseHTTPRequestHandler):
     """Answers /0 to /29; each page links to its number doubled, and to the one after that."""
 
-    def do_GET(self) -> None:  # noqa: N802 - the name the base class looks for
+    def do_GET(self) -> None:
         now = time.monotonic()
         number = int(self.path[1:]) if self.path[1:].isdecimal() else -1
         if self.path == "/report":
@@ -24,7 +24,7 @@ class Site(BaseHTTPRequestHandler):
             self._answer(200, json.dumps(report))
             return
         requests.append(now)
-        if sum(now - earlier < 1 for earlier in requests) > 20:  # noqa: PLR2004
+        if sum(now - earlier < 1 for earlier in requests) > 20:
             refused.append(now)
             self._answer(429, "slow down", {"Retry-After": "1"})
         elif 0 <= number < PAGES:

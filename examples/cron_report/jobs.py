@@ -26,7 +26,9 @@ def sales_report(ctx: Context, region: str) -> str:
     assert slot is not None
     day = day_before(slot)
     with closing(sqlite3.connect("sales.db", timeout=10)) as sales:
-        query = "SELECT product, sum(cents) FROM sales WHERE region = ? AND day = ? GROUP BY product"
+        query = (
+            "SELECT product, sum(cents) FROM sales WHERE region = ? AND day = ? GROUP BY product"
+        )
         rows = sales.execute(f"{query} ORDER BY product", (region, day.isoformat())).fetchall()
     folder = Path("reports")
     folder.mkdir(exist_ok=True)

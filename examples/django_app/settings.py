@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-SECRET_KEY = "for an example"
+SECRET_KEY = "for an example"  # noqa: S105 - it is
 DEBUG = True
 ALLOWED_HOSTS = ["127.0.0.1"]
 ROOT_URLCONF = "urls"

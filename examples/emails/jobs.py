@@ -28,7 +28,7 @@ def send_email(ctx: Context, to: str, subject: str, body: str) -> str:
             server.send_message(message)
     except smtplib.SMTPRecipientsRefused as refused:
         code, reason = refused.recipients[to]
-        if code >= 500:  # noqa: PLR2004 - for good, by RFC 5321
+        if code >= 500:  # for good, by RFC 5321
             raise Discard(f"{code} {reason.decode()}") from refused
         raise  # for now: any exception is a failed attempt, and the back-off begins
     ctx.log.info("sent to %s", to)

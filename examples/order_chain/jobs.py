@@ -70,8 +70,8 @@ def undo(order_id: int, error: str = "", failed_step: int = 0) -> None:
     """Give back what the steps before the failed one took."""
     with database() as shop:
         if advance(shop, order_id, "reserved", "refused"):
-            give = "UPDATE stock SET pieces = pieces + 1 WHERE item ="
-            shop.execute(f"{give} (SELECT item FROM orders WHERE id = ?)", [order_id])
+            row = shop.execute("SELECT item FROM orders WHERE id = ?", [order_id]).fetchone()
+            shop.execute("UPDATE stock SET pieces = pieces + 1 WHERE item = ?", row)
         advance(shop, order_id, "new", "refused")
         note = f"step {failed_step}: {error}"
         shop.execute("UPDATE orders SET note = ? WHERE id = ?", [note, order_id])

@@ -10,7 +10,10 @@ pictures = Path(sys.argv[1]).resolve()
 pictures.mkdir(exist_ok=True)
 if not any(pictures.iterdir()):
     for blue in range(0, 256, 32):
-        row = [bytes(value for x in range(320) for value in (x * 255 // 320, y, blue)) for y in range(240)]
+        row = [
+            bytes(value for x in range(320) for value in (x * 255 // 320, y, blue))
+            for y in range(240)
+        ]
         write(pictures / f"blue-{blue:03}.png", Picture(320, 240, row))
     (pictures / "broken.png").write_bytes(b"not a picture")
 

@@ -105,7 +105,9 @@ def shrink(picture: Picture, width: int) -> Picture:
         for x in range(width):
             start, until = int(x * step) * CHANNELS, int((x + 1) * step) * CHANNELS
             for channel in range(CHANNELS):
-                values = [line[at] for line in box for at in range(start + channel, until, CHANNELS)]
+                values = [
+                    line[at] for line in box for at in range(start + channel, until, CHANNELS)
+                ]
                 row.append(sum(values) // len(values))
         rows.append(bytes(row))
     return Picture(width, height, rows)

@@ -1,8 +1,8 @@
 """A page of the documentation, walked as a reader would: its blocks are run in order.
 
-    <!-- file: jobs.py -->      the block after it is a file to write
-    <!-- background -->         the block after it is for a terminal of its own
-    ```bash                     everything else in bash is typed into one and the same shell
+<!-- file: jobs.py -->      the block after it is a file to write
+<!-- background -->         the block after it is for a terminal of its own
+```bash                     everything else in bash is typed into one and the same shell
 """
 
 import os
@@ -13,6 +13,7 @@ import socket
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple, Self
 
@@ -162,11 +163,9 @@ class Walk:
 
     def __exit__(self, *_: object) -> None:
         for process in (*self._backgrounds, self._shell):
-            try:
-                # Safety: the leader was not waited for, so its number is still ours.
+            # Safety: the leader was not waited for, so its number is still ours.
+            with suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
-            except ProcessLookupError:
-                pass
             process.wait()
             for pipe in (process.stdin, process.stdout):
                 if pipe is not None:

@@ -1,23 +1,16 @@
-"""What the shop leaves to workers: `corvo-worker shop.jobs:app`."""
+"""What the shop leaves to workers."""
 
 import functools
-import os
 from collections.abc import Callable
 from typing import ParamSpec, TypeVar
 
-import django
-from django.apps import apps
 from django.db import close_old_connections, transaction
 
 from corvo_sdk import Corvo
+from shop.models import Order
 
 P = ParamSpec("P")
 R = TypeVar("R")
-
-# A worker imports this module first, before anybody has set up the project.
-if not apps.ready and not apps.app_configs:
-    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "settings")
-    django.setup()
 
 app = Corvo("shop")
 
@@ -40,8 +33,6 @@ def with_database(function: Callable[P, R]) -> Callable[P, R]:
 @with_database
 def write_invoice(order_id: int) -> str:
     """Give an order its invoice; a second run finds it there."""
-    from shop.models import Order  # noqa: PLC0415 - models can be loaded once the project is set up
-
     with transaction.atomic():
         order = Order.objects.select_for_update().get(pk=order_id)
         order.invoice = order.invoice or f"R-{order_id:06}"

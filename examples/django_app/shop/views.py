@@ -5,10 +5,10 @@ import json
 from django.db import transaction
 from django.http import HttpRequest, JsonResponse
 from django.views.decorators.csrf import csrf_exempt
-from shop.jobs import write_invoice
-from shop.models import Order
 
 from corvo_sdk.outbox import django as outbox
+from shop.jobs import write_invoice
+from shop.models import Order
 
 
 @csrf_exempt  # an example without a page has no form to protect
@@ -22,7 +22,7 @@ def orders(request: HttpRequest) -> JsonResponse:
         with transaction.atomic():
             order = Order.objects.create(item=wanted["item"], pieces=wanted["pieces"])
             outbox.add(write_invoice.call(order.pk))
-            if order.pieces > 10:  # noqa: PLR2004 - found out late, as it happens
+            if order.pieces > 10:  # found out late, as it happens
                 raise ValueError("we do not have so many")  # noqa: TRY301 - rolls back both rows
     except ValueError as error:
         return JsonResponse({"error": str(error)}, status=409)

@@ -72,9 +72,7 @@ class HotRoutes:
     def __init__(self, engine: "Engine", payload_bytes_max: int = limits.PAYLOAD_BYTES_MAX) -> None:
         self._engine = engine
         self._payload_bytes_max = payload_bytes_max
-        self._context = translate.Context(
-            engine.new_id, payload_bytes_max, lambda: engine.now_ms
-        )
+        self._context = translate.Context(engine.new_id, payload_bytes_max, lambda: engine.now_ms)
         self._plain = translate.PlainReader(self._context)
 
     def index(self) -> int:

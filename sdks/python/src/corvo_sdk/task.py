@@ -21,14 +21,7 @@ from msgspec import Raw, Struct
 from corvo_sdk import otel
 from corvo_sdk.duration import Duration, milliseconds
 from corvo_sdk.handle import ClientSource, JobHandle
-from corvo_sdk.options import (
-    CallOptions,
-    Options,
-    check_options,
-    instant,
-    merge,
-    wire_options,
-)
+from corvo_sdk.options import CallOptions, Options, check_options, instant, merge, wire_options
 from corvo_sdk.payload import Arguments, PayloadCodec, TaskDefinitionError
 from corvo_sdk.schema import JsonSchema
 from corvo_sdk.types import EnqueueResult, NewJob

@@ -3,10 +3,10 @@
 import signal
 
 from django.core.management.base import BaseCommand
-from shop.jobs import app
 
 from corvo_sdk.outbox import Relay
 from corvo_sdk.outbox import django as outbox
+from shop.jobs import app
 
 
 class Command(BaseCommand):
