@@ -9,7 +9,7 @@ import pytest
 
 from corvo_sdk import Client
 from tests.support.process import ROOT, ServerProcess
-from tests.support.walk import Walk, free_port
+from tests.support.page import Page, free_port
 
 
 @pytest.fixture(scope="session")
@@ -27,22 +27,22 @@ def client(server: ServerProcess) -> Iterator[Client]:
 class Start(Protocol):
     """Opens the page of an example."""
 
-    def __call__(self, name: str, *ports: str, url: str = "") -> Walk: ...
+    def __call__(self, name: str, *ports: str, url: str = "") -> Page: ...
 
 
 @pytest.fixture
 def walk(server: ServerProcess, tmp_path: Path) -> Iterator[Start]:
-    walks: list[Walk] = []
+    pages: list[Page] = []
 
-    def start(name: str, *ports: str, url: str = "") -> Walk:
+    def start(name: str, *ports: str, url: str = "") -> Page:
         folder = tmp_path / name
         shutil.copytree(
             ROOT / "examples" / name, folder, ignore=shutil.ignore_patterns("__pycache__")
         )
         own = {port: free_port() for port in ports}
-        walks.append(Walk(folder / "README.md", folder, url or server.url, ports=own))
-        return walks[-1]
+        pages.append(Page(folder / "README.md", folder, url or server.url, ports=own))
+        return pages[-1]
 
     yield start
-    for each in walks:
+    for each in pages:
         each.__exit__()

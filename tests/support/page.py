@@ -58,7 +58,7 @@ def free_port() -> int:
         return int(listener.getsockname()[1])
 
 
-class Walk:
+class Page:
     """A folder, a shell in it, and what was started in the background.
 
     `ports` maps a port that is printed on the page to the one to use instead; what is started in
