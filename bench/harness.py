@@ -33,6 +33,7 @@ class Scale(msgspec.Struct, frozen=True):
     batch_jobs: int = 128_000
     engine_commands: int = 32_000
     load_seconds: float = 10.0
+    worker_jobs: int = 50_000
 
 
 FULL = Scale(is_quick=False)
@@ -50,6 +51,7 @@ QUICK = Scale(
     batch_jobs=1_280,
     engine_commands=640,
     load_seconds=0.5,
+    worker_jobs=2_000,
 )
 
 

@@ -7,7 +7,9 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 # Cost: none. `bench/run.py` started as a file must find the packages beside it.
-sys.path[:0] = [str(Path(__file__).resolve().parents[1] / part) for part in (".", "src")]
+sys.path[:0] = [
+    str(Path(__file__).resolve().parents[1] / part) for part in (".", "src", "sdks/python/src")
+]
 
 from bench import (  # noqa: E402 - see the line above
     engine_figures,
@@ -17,6 +19,7 @@ from bench import (  # noqa: E402 - see the line above
     scale_figures,
     search_figures,
     wait_figures,
+    worker_figures,
 )
 from bench.harness import (  # noqa: E402
     FULL,
@@ -43,6 +46,7 @@ FIGURES: dict[str, Callable[[Scale], list[Figure]]] = {
     "search": search_figures.search,
     "view": http_figures.view,
     "peers": peer_figures.peers,
+    "worker": worker_figures.worker,
 }
 RESULTS = Path(__file__).resolve().parent / "results"
 

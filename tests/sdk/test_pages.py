@@ -69,13 +69,12 @@ def test_page_lists_every_method() -> None:
 
 
 @pytest.mark.parametrize("page", [START, PAGE], ids=lambda page: page.stem)
-def test_examples_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_examples_run(page: Path, process: ServerProcess, monkeypatch: pytest.MonkeyPatch) -> None:
     """Every block of Python on the page runs against a real server, in order."""
     blocks = re.findall(r"^```python\n(.*?)^```", page.read_text("utf-8"), re.DOTALL | re.MULTILINE)
     assert len(blocks) >= 4
-    with ServerProcess(tmp_path / "data") as server:
-        monkeypatch.setenv("CORVO_URL", server.url)
-        space: dict[str, Any] = {"__name__": "page"}
-        for block in blocks:
-            exec(block.replace("http://127.0.0.1:8080", server.url), space)
-        space["client"].close()
+    monkeypatch.setenv("CORVO_URL", process.url)
+    space: dict[str, Any] = {"__name__": "page"}
+    for block in blocks:
+        exec(block.replace("http://127.0.0.1:8080", process.url), space)
+    space["client"].close()

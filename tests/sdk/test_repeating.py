@@ -215,6 +215,29 @@ def test_silent_server_is_given_up_in_time(middle: RudeServer, shell: str) -> No
             client.fetch("q", worker_id="w", timeout=0)
 
 
+def test_dribbling_server_is_given_up_in_time(middle: RudeServer, shell: str) -> None:
+    """The time-out is for the whole answer, not for the next byte of it."""
+    middle.script = ["dribble"]
+    with client_of(shell, middle.url, timeout_s=0.3, retries=0) as client:
+        began = time.monotonic()
+        with pytest.raises(DeadlineExceededError):
+            client.info()
+        assert time.monotonic() - began < 3
+
+
+def test_connections_are_kept(middle: RudeServer, shell: str) -> None:
+    """One call after the other goes over one connection, whatever the answers were."""
+    middle.script = [refusal(404, "NOT_FOUND")]
+    with client_of(shell, middle.url) as client:
+        with pytest.raises(NotFoundError):
+            client.info()
+        client.enqueue("q", "x" * 100_000)
+        assert client.fetch("q", worker_id="w", timeout=0) is not None
+        assert client.fetch("q", worker_id="w", timeout=0) is None
+        client.queues()
+    assert (len(middle.seen), middle.connections_count) == (5, 1)
+
+
 def test_long_poll_is_not_cut_by_the_time_out(server: Server, shell: str) -> None:
     """The time-out of a call begins where the wait of the server ends."""
     url = f"http://127.0.0.1:{server.port}"

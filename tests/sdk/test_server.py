@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from io import BytesIO
-from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
@@ -23,13 +22,6 @@ from corvo_sdk.types import Ack, Heartbeat, NewJob
 from tests.support.process import ServerProcess
 from tests.support.receiver import receiving
 from tests.support.sdk import client_of
-
-
-@pytest.fixture(scope="module")
-def process(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
-    data: Path = tmp_path_factory.mktemp("sdk") / "data"
-    with ServerProcess(data, "--webhook-allow", "127.0.0.1") as process:
-        yield process
 
 
 @pytest.fixture
@@ -370,6 +362,8 @@ def test_anything_can_be_called_raw(real: Any, queue: str) -> None:
         pass
     with pytest.raises(ValidationError):
         real.request("GET", "api/v1/queues")
+    with pytest.raises(ValidationError):
+        real.request("GET", "/api/v1/queues\r\nx: y")
 
 
 def test_rebuild_of_the_view_can_be_asked_for(real: Any) -> None:

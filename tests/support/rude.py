@@ -28,7 +28,8 @@ class RudeServer:
     """Does one thing of its script per request, and passes requests on once the script is over.
 
     The words: `drop` (read, answer nothing), `lose` (pass on, but drop the answer), `half` (pass
-    on, send half of the answer), `stall` (never answer), `pass` (pass on), or a tuple
+    on, send half of the answer), `stall` (never answer), `dribble` (a byte now and then),
+    `cut` (begin a stream and drop it), `pass` (pass on), or a tuple
     (status, headers, body).
     """
 
@@ -43,6 +44,10 @@ class RudeServer:
         self.port = self._listener.getsockname()[1]
         self._accepting = threading.Thread(target=self._accept, daemon=True)
         self._accepting.start()
+
+    @property
+    def connections_count(self) -> int:
+        return len(self._sockets)
 
     @property
     def url(self) -> str:
@@ -82,6 +87,18 @@ class RudeServer:
         if isinstance(action, tuple):
             connection.sendall(_rendered(*action))
             return True
+        if action == "dribble":
+            connection.sendall(b"HTTP/1.1 200 X\r\ncontent-length: 1000\r\n\r\n")
+            while not self._released.wait(0.02):
+                try:
+                    connection.sendall(b" ")
+                except OSError:
+                    return False
+            return False
+        if action == "cut":
+            head = b"HTTP/1.1 200 X\r\ntransfer-encoding: chunked\r\n\r\n"
+            connection.sendall(head + b"5\r\nhello\r\n")
+            return False
         if action == "drop":
             return False
         if action == "stall":

@@ -62,10 +62,13 @@ class WorkerThread:
 def working(app: Corvo, **options: Any) -> Iterator[Worker]:
     """A worker for one test; it is drained at the end and must leave nothing behind."""
     thread = WorkerThread(Worker(app, **options)).start()
+    is_failed = True
     try:
         yield thread.worker
+        is_failed = False
     finally:
-        thread.worker.stop()
+        # A handler of a failed test may wait for what never comes.
+        thread.worker.stop(at_once=is_failed)
         thread.join()
         app.close()
     assert len(thread.worker.flights) == 0

@@ -21,7 +21,6 @@ POSITIONAL_MAX = 6
 # Path of the module, and the size it had when it was accepted.
 MODULE_EXCEPTIONS: dict[str, int] = {
     # A table: the shape of every answer there is, and nothing else.
-    "src/corvo/api/openapi/shapes.py": 822,
 }
 
 # "path:function", and the lines of code it had when it was accepted.

@@ -127,6 +127,7 @@ def operations_of(routes: Iterable[StarletteRoute]) -> frozenset[tuple[str, str]
     found: set[tuple[str, str]] = set()
     for route in routes:
         methods = getattr(route.endpoint, "methods", None) or route.methods or ()
+        assert methods, f"a route that names no methods cannot be described: {route.path}"
         found |= {(method, route.path) for method in methods if method != "HEAD"}
     return frozenset(found)
 

@@ -16,7 +16,7 @@ from corvo.errors import CorruptionError
 JSONL = "application/x-ndjson"
 LINES_PER_CALL = 1_000
 BYTES_PER_CALL = 3 << 20  # a call takes four MiB
-KINDS = ("queues", "limits", "jobs", "batches")
+KINDS = ("queues", "limits", "jobs", "batches", "schedules", "webhooks")
 
 _path = click.Path(dir_okay=False, path_type=Path)
 
@@ -97,6 +97,8 @@ class _End(msgspec.Struct, tag_field="kind", tag="end"):
     limits: int
     jobs: int
     batches: int
+    schedules: int = 0
+    webhooks: int = 0
 
 
 def _counts(file: IO[bytes]) -> dict[str, int]:

@@ -60,6 +60,8 @@ class Copy:
         self.limits = machine.export_limits
         self.jobs = machine.export_jobs
         self.batches = machine.export_batches
+        self.schedules = machine.export_schedules
+        self.webhooks = machine.export_webhooks
         self.position = Position(
             machine.index,
             machine.now_ms,

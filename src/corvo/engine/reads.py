@@ -6,7 +6,7 @@ from corvo.machine import Machine
 from corvo.model.bulk import Bulk
 from corvo.model.queue import Gate, Limit, QueueRecord
 from corvo.model.view import BatchView, JobView, QueueView, ScheduleView, WhyView
-from corvo.model.webhook import DeadLetter, WebhookView
+from corvo.model.webhook import DeadLetter, Try, WebhookView
 from corvo.runtime.clock import Clock
 
 
@@ -27,6 +27,7 @@ class Reads:
         "queues",
         "queues",
         "webhook",
+        "webhook_tries",
         "webhooks",
     )
 
@@ -46,6 +47,7 @@ class Reads:
         self.webhooks: Callable[[int], list[WebhookView]] = machine.webhooks
         self.webhook: Callable[[int, bytes], WebhookView | None] = machine.webhook
         self.dead_letters: Callable[[int, bytes, int], list[DeadLetter]] = machine.dead_letters
+        self.webhook_tries: Callable[[int, bytes], list[Try]] = machine.webhook_tries
 
     def queue_names(self, ns: int) -> list[str]:
         """The names of all queues of a namespace, in order."""
@@ -75,6 +77,10 @@ class Reads:
     def bulk(self, ns: int, bulk_id: bytes) -> Bulk | None:
         """Return a bulk operation."""
         return self._machine.bulk(ns, bulk_id)
+
+    def bulk_ids(self, ns: int, after: bytes, until: bytes, limit: int) -> list[bytes]:
+        """Return ids of bulk operations between two ids, oldest first."""
+        return self._machine.bulk_ids(ns, after, until, limit)
 
     def bulk_preview(self, ns: int, job_id: bytes, action: int, expected: int) -> tuple[str, int]:
         """Say why a bulk action would skip a job now ("" when it would not), and its state."""

@@ -16,7 +16,7 @@ from corvo.model.job import Batch, Job, JobError, Remembered, Spec, UniqueLock
 from corvo.model.outcome import BatchEnqueued, Duplicate, Enqueued
 from corvo.model.queue import Gate, Group, Lane, Limit, Operation, QueueRecord
 from corvo.model.schedule import Schedule, ScheduleSpec
-from corvo.model.webhook import DeadLetter, Progress, Webhook
+from corvo.model.webhook import DeadLetter, Progress, Try, Webhook
 
 FORMAT_VERSION = 1
 
@@ -69,6 +69,7 @@ decode_events = Decoder(EventBlock).decode
 decode_webhook = Decoder(Webhook).decode
 decode_progress = Decoder(Progress).decode
 decode_dead_letter = Decoder(DeadLetter).decode
+decode_try = Decoder(Try).decode
 decode_answer = Decoder(Enqueued | Duplicate | BatchEnqueued).decode
 
 

@@ -53,6 +53,7 @@ never changes its shape; a new shape is a new byte.
     w ns 'h' webhook                            Webhook        an endpoint that wants events
     w ns 'p' webhook                            Progress       how far its delivery has come
     w ns 'd' webhook seq                        DeadLetter     an event it could not be sent
+    w ns 'l' webhook slot                       Try            its delivery log, a ring
 
 `space` is the storage number of a queue (QueueRecord.space): clearing a queue changes it.
 `gate` is `ns 'q' queue key` for a queue's limit key, `ns 'n' name` for a named limit.
@@ -60,6 +61,7 @@ never changes its shape; a new shape is a new byte.
 """
 
 from corvo.keys.order import pack_u16, pack_u32, pack_u64, unpack_u32, unpack_u64
+from corvo.model import limits
 
 META = b"m"
 QUEUE, SPEC, JOB, BLOB, ERROR = b"q", b"j", b"t", b"v", b"f"
@@ -279,6 +281,12 @@ def webhook_key(ns: int, webhook_id: bytes) -> bytes:
 def webhook_progress_key(ns: int, webhook_id: bytes) -> bytes:
     """Key of what is known about the delivery of a webhook."""
     return WEBHOOK + pack_u16(ns) + b"p" + webhook_id
+
+
+def webhook_try_key(ns: int, webhook_id: bytes, number: int) -> bytes:
+    """Key of the n-th line of a delivery log, which takes the place of an older one."""
+    slot = number % limits.WEBHOOK_TRIES_KEPT
+    return WEBHOOK + pack_u16(ns) + b"l" + webhook_id + pack_u16(slot)
 
 
 def dead_letter_prefix(ns: int, webhook_id: bytes) -> bytes:

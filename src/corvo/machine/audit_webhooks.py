@@ -3,11 +3,13 @@
 from collections import Counter
 
 from corvo.keys import codec, space
+from corvo.keys.codec import Meta
 from corvo.keys.order import unpack_u64
 from corvo.machine.picture import Picture, pairs
 from corvo.model import limits
+from corvo.model.webhook import Progress
 
-_KIND = 3  # offset of the byte that tells webhook, progress and dead letter apart
+_KIND = 3  # offset of the byte that tells webhook, progress, dead letter and log apart
 _ID = 4
 _ID_UNTIL = 20
 
@@ -20,6 +22,8 @@ def webhooks(picture: Picture) -> list[str]:
     names: dict[bytes, int] = {}
     progresses: dict[bytes, int] = {}
     letters: Counter[bytes] = Counter()
+    lines: Counter[bytes] = Counter()
+    tries: dict[bytes, int] = {}
     for key, value in pairs(picture.store, space.WEBHOOK):
         owner = key[1:_KIND] + key[_ID:_ID_UNTIL]
         match key[_KIND : _KIND + 1]:
@@ -31,12 +35,11 @@ def webhooks(picture: Picture) -> list[str]:
             case b"p":
                 progress = codec.decode_progress(value)
                 progresses[owner] = progress.letters
-                if meta is None or progress.seq > meta.seq or progress.index > meta.index:
-                    found.append(f"webhook {owner[2:].hex()} is ahead of the events")
-                if sorted(progress.done) != progress.done or (
-                    progress.done and progress.done[0] <= progress.seq
-                ):
-                    found.append(f"webhook {owner[2:].hex()} has done {progress.done}")
+                tries[owner] = min(progress.tries, limits.WEBHOOK_TRIES_KEPT)
+                found += _cursor(owner[2:].hex(), progress, meta)
+            case b"l":
+                lines[owner] += 1
+                codec.decode_try(value)
             case _:
                 letters[owner] += 1
                 if codec.decode_dead_letter(value).seq != unpack_u64(key, len(key) - 8)[0]:
@@ -48,9 +51,21 @@ def webhooks(picture: Picture) -> list[str]:
         for owner in letters
         if owner not in names
     ]
+    if lines != Counter(tries):
+        found.append("the delivery logs of webhooks do not have the lines they say")
     for owner, count in progresses.items():
         if letters[owner] != count or count > limits.WEBHOOK_LETTERS_MAX:
             found.append(
                 f"webhook {owner[2:].hex()} has {letters[owner]} dead letters, not {count}"
             )
+    return found
+
+
+def _cursor(name: str, progress: Progress, meta: Meta | None) -> list[str]:
+    found: list[str] = []
+    if meta is None or progress.seq > meta.seq or progress.index > meta.index:
+        found.append(f"webhook {name} is ahead of the events")
+    done = progress.done
+    if sorted(done) != done or (done and done[0] <= progress.seq):
+        found.append(f"webhook {name} has done {done}")
     return found

@@ -379,6 +379,14 @@ def expire(state: State, ns: int, bulk_id: bytes) -> None:
 # --- reading -------------------------------------------------------------------------------------
 
 
+def read_ids(state: State, ns: int, after: bytes, until: bytes, limit: int) -> list[bytes]:
+    """Return ids of operations behind one id and before another (empty: no bound), oldest first."""
+    prefix = space.bulk_key(ns, b"")
+    start = prefix + after + b"\x00" if after else prefix
+    end = prefix + until if until else successor(prefix)
+    return [key[len(prefix) :] for key, _ in state.scan(start, end, limit)]
+
+
 def read_unfinished(state: State) -> list[tuple[int, bytes]]:
     """Return namespace and id of every operation that has something left to do."""
     found: list[tuple[int, bytes]] = []

@@ -3,7 +3,18 @@
 from hashlib import blake2b
 
 from corvo.keys.order import pack_u32
-from corvo.machine import bulk, dispatch, export, extract, read, schedules, sweep, webhooks, why
+from corvo.machine import (
+    bulk,
+    dispatch,
+    export,
+    extract,
+    read,
+    schedules,
+    standing,
+    sweep,
+    webhooks,
+    why,
+)
 from corvo.machine.apply import Applied, Applier
 from corvo.machine.kv import Reader, Store
 from corvo.machine.sweep import SweepPolicy
@@ -13,9 +24,16 @@ from corvo.model.copied import JobCopy
 from corvo.model.event import EventBlock
 from corvo.model.outcome import Outcome
 from corvo.model.queue import Gate, Limit, QueueRecord
-from corvo.model.record import BatchImport, JobImport, LimitImport, QueueImport
+from corvo.model.record import (
+    BatchImport,
+    JobImport,
+    LimitImport,
+    QueueImport,
+    ScheduleImport,
+    WebhookImport,
+)
 from corvo.model.view import BatchView, JobView, QueueView, ScheduleView, WhyView
-from corvo.model.webhook import DeadLetter, WebhookView
+from corvo.model.webhook import DeadLetter, Try, WebhookView
 
 
 class Machine:
@@ -127,6 +145,14 @@ class Machine:
         found = export.batches(self._state, ns, after, limit)
         return [export.batch_record(batch, members.get(batch.id, [])) for batch in found]
 
+    def export_schedules(self, ns: int, after: bytes, limit: int) -> list[ScheduleImport]:
+        """Schedules that follow an id, as records."""
+        return standing.export_schedules(self._state, ns, after, limit)
+
+    def export_webhooks(self, ns: int) -> list[WebhookImport]:
+        """All webhooks of a namespace as records, without secrets."""
+        return standing.export_webhooks(self._state, ns)
+
     # --- reads --------------------------------------------------------------------------------
 
     def job(self, ns: int, job_id: bytes) -> JobView | None:
@@ -181,6 +207,10 @@ class Machine:
         """Return a bulk operation."""
         return bulk.load_bulk(self._state, ns, bulk_id)
 
+    def bulk_ids(self, ns: int, after: bytes, until: bytes, limit: int) -> list[bytes]:
+        """Return ids of bulk operations between two ids, oldest first."""
+        return bulk.read_ids(self._state, ns, after, until, limit)
+
     def bulk_preview(self, ns: int, job_id: bytes, action: int, expected: int) -> tuple[str, int]:
         """Say why a bulk action would skip a job now ("" when it would not), and its state."""
         return bulk.preview(self._state, ns, job_id, action, expected)
@@ -200,6 +230,10 @@ class Machine:
     def dead_letters(self, ns: int, webhook_id: bytes, limit: int) -> list[DeadLetter]:
         """Return what could not be delivered, oldest first."""
         return webhooks.read_letters(self._state, ns, webhook_id, limit)
+
+    def webhook_tries(self, ns: int, webhook_id: bytes) -> list[Try]:
+        """Return the delivery log of a webhook, newest first."""
+        return webhooks.read_tries(self._state, ns, webhook_id)
 
     def events(self, after_index: int, limit: int) -> list[tuple[int, EventBlock]]:
         """Return event blocks after an index, oldest first."""

@@ -11,7 +11,17 @@ count members that are not there, and none of them can fire its callback early.
 
 from corvo.keys import codec, space
 from corvo.keys.order import pack_u16
-from corvo.machine import batches, depends, documents, gates, places, queues, settle, unique
+from corvo.machine import (
+    batches,
+    depends,
+    documents,
+    gates,
+    places,
+    queues,
+    settle,
+    standing,
+    unique,
+)
 from corvo.machine.enqueue import find
 from corvo.machine.state import Queue, State
 from corvo.model import event as ev
@@ -22,7 +32,14 @@ from corvo.model.event import Event
 from corvo.model.job import Batch, Job, UniqueLock
 from corvo.model.outcome import Imported, Rejected
 from corvo.model.queue import Limit
-from corvo.model.record import BatchImport, JobImport, LimitImport, QueueImport
+from corvo.model.record import (
+    BatchImport,
+    JobImport,
+    LimitImport,
+    QueueImport,
+    ScheduleImport,
+    WebhookImport,
+)
 
 
 def import_records(state: State, command: ImportRecords) -> Imported:
@@ -36,6 +53,10 @@ def import_records(state: State, command: ImportRecords) -> Imported:
             refusal = _take_queue(state, ns, record)
         elif isinstance(record, BatchImport):
             refusal = _take_batch(state, ns, record)
+        elif isinstance(record, ScheduleImport):
+            refusal = standing.take_schedule(state, ns, record)
+        elif isinstance(record, WebhookImport):
+            refusal = standing.take_webhook(state, ns, record)
         else:
             refusal = _take_limit(state, ns, record)
         if refusal is not None:

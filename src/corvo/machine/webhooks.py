@@ -14,7 +14,7 @@ from corvo.model import ids, limits, outcome
 from corvo.model.command import CreateWebhook, DeleteWebhook, RecordDeliveries, ReplaceWebhook
 from corvo.model.event import Event
 from corvo.model.outcome import Rejected, Swept, WebhookChanged
-from corvo.model.webhook import DeadLetter, Progress, Webhook, WebhookView
+from corvo.model.webhook import DeadLetter, Progress, Try, Webhook, WebhookView
 
 
 def create_webhook(state: State, command: CreateWebhook) -> WebhookChanged | Rejected:
@@ -27,7 +27,7 @@ def create_webhook(state: State, command: CreateWebhook) -> WebhookChanged | Rej
             outcome.TOO_MANY_WEBHOOKS, f"there are {limits.WEBHOOKS_MAX} webhooks already"
         )
     position = state.position()
-    _note(state, ev.WEBHOOK_CREATED, command.id)
+    _note(state, ev.WEBHOOK_CREATED, command.ns, command.id)
     webhook = Webhook(
         command.id,
         command.ns,
@@ -54,7 +54,7 @@ def replace_webhook(state: State, command: ReplaceWebhook) -> WebhookChanged | R
         return _unknown()
     old, progress = found.webhook, found.progress
     position = state.position()
-    _note(state, ev.WEBHOOK_UPDATED, command.id)
+    _note(state, ev.WEBHOOK_UPDATED, command.ns, command.id)
     if command.is_enabled and not old.is_enabled:
         # What happened while it was switched off was not wanted.
         fresh = _from_now(state, position)
@@ -72,6 +72,7 @@ def replace_webhook(state: State, command: ReplaceWebhook) -> WebhookChanged | R
         timeout_ms=command.timeout_ms,
         updated_ms=state.now_ms,
         version=position,
+        disabled_reason="",
     )
     state.writes[space.webhook_key(command.ns, command.id)] = codec.encode(webhook)
     _save(state, command.ns, command.id, progress)
@@ -81,13 +82,16 @@ def replace_webhook(state: State, command: ReplaceWebhook) -> WebhookChanged | R
 def delete_webhook(state: State, command: DeleteWebhook) -> WebhookChanged | Rejected:
     """Remove an endpoint and everything kept for it."""
     ns, webhook_id = command.ns, command.id
-    if state.get(space.webhook_key(ns, webhook_id)) is None:
+    found = read_webhook(state, ns, webhook_id)
+    if found is None:
         return _unknown()
     state.writes[space.webhook_key(ns, webhook_id)] = None
     state.writes[space.webhook_progress_key(ns, webhook_id)] = None
     for key in _letter_keys(state, ns, webhook_id, limits.WEBHOOK_LETTERS_MAX):
         state.writes[key] = None
-    _note(state, ev.WEBHOOK_DELETED, webhook_id)
+    for number in range(min(found.progress.tries, limits.WEBHOOK_TRIES_KEPT)):
+        state.writes[space.webhook_try_key(ns, webhook_id, number)] = None
+    _note(state, ev.WEBHOOK_DELETED, ns, webhook_id)
     return WebhookChanged("deleted")
 
 
@@ -109,6 +113,10 @@ def record_deliveries(state: State, command: RecordDeliveries) -> Swept:
         progress.last_ms, progress.last_status = command.last_ms, command.last_status
         progress.last_error = command.last_error
     _file_letters(state, command, progress)
+    for line in command.tries[-limits.WEBHOOK_TRIES_KEPT :]:
+        key = space.webhook_try_key(command.ns, command.id, progress.tries)
+        state.writes[key] = codec.encode(line)
+        progress.tries += 1
     _save(state, command.ns, command.id, progress)
     return Swept(command.delivered + command.failed)
 
@@ -116,7 +124,7 @@ def record_deliveries(state: State, command: RecordDeliveries) -> Swept:
 def _suspend(state: State, command: RecordDeliveries, progress: Progress) -> None:
     if bool(command.suspended_ms) != bool(progress.suspended_ms):
         kind = ev.WEBHOOK_SUSPENDED if command.suspended_ms else ev.WEBHOOK_RESUMED
-        _note(state, kind, command.id)
+        _note(state, kind, command.ns, command.id)
     progress.suspended_ms = command.suspended_ms
 
 
@@ -151,9 +159,9 @@ def _save(state: State, ns: int, webhook_id: bytes, progress: Progress) -> None:
     state.writes[space.webhook_progress_key(ns, webhook_id)] = codec.encode(progress)
 
 
-def _note(state: State, kind: int, webhook_id: bytes) -> None:
+def _note(state: State, kind: int, ns: int, webhook_id: bytes) -> None:
     data = {"webhook_id": ids.render_id(ids.WEBHOOK, webhook_id)}
-    state.events.append(Event(kind, b"", "", 0, data))
+    state.events.append(Event(kind, b"", "", 0, data, ns))
 
 
 def _unknown() -> Rejected:
@@ -187,3 +195,17 @@ def read_letters(state: State, ns: int, webhook_id: bytes, limit: int) -> list[D
     prefix = space.dead_letter_prefix(ns, webhook_id)
     found = state.scan(prefix, successor(prefix), limit)
     return [codec.decode_dead_letter(raw) for _, raw in found]
+
+
+def read_tries(state: State, ns: int, webhook_id: bytes) -> list[Try]:
+    """Return the delivery log, newest first."""
+    raw = state.get(space.webhook_progress_key(ns, webhook_id))
+    if raw is None:
+        return []
+    last = codec.decode_progress(raw).tries
+    found: list[Try] = []
+    for number in range(last - 1, max(0, last - limits.WEBHOOK_TRIES_KEPT) - 1, -1):
+        line = state.get(space.webhook_try_key(ns, webhook_id, number))
+        assert line is not None, "a line of the delivery log is missing"
+        found.append(codec.decode_try(line))
+    return found

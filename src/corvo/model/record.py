@@ -9,6 +9,7 @@ from msgspec import Struct, field
 
 from corvo.model.job import HOLD_NONE, JobError, Spec
 from corvo.model.queue import DEFAULT_SETTINGS, Rate, Settings
+from corvo.model.schedule import ScheduleSpec
 
 
 class QueueImport(Struct, frozen=True, array_like=True, gc=False, tag=1):
@@ -83,3 +84,38 @@ class BatchImport(Struct, frozen=True, array_like=True, gc=False, tag=4):
     callback_id: bytes | None = None
     created_ms: int = 0
     finished_ms: int = 0
+
+
+class ScheduleImport(Struct, frozen=True, array_like=True, gc=False, tag=5):
+    """A schedule, its id in the template; the slot it goes on with is worked out on import."""
+
+    spec: ScheduleSpec
+    created_ms: int
+    updated_ms: int
+    next_ms: int = 0  # first slot from the moment of the import on; 0: none, or paused
+    paused_ms: int = 0
+    paused_reason: str = ""
+    last_slot_ms: int = 0
+    last_fired_ms: int = 0
+    last_job: bytes = b""
+    fired: int = 0
+    skipped: int = 0
+    runs: int = 0
+
+
+class WebhookImport(Struct, frozen=True, array_like=True, gc=False, tag=6):
+    """A webhook without its secret; it goes on with what happens after the import."""
+
+    id: bytes
+    url: str
+    events: tuple[str, ...]
+    queues: tuple[str, ...]
+    is_enabled: bool
+    has_secret: bool  # it had one, which must be set again
+    retry_limit: int
+    timeout_ms: int
+    created_ms: int
+    delivered: int = 0
+    failed: int = 0
+    skipped: int = 0
+    disabled_reason: str = ""

@@ -2,9 +2,18 @@
 
 from msgspec import Struct
 
-from corvo.model.record import BatchImport, JobImport, LimitImport, QueueImport
+from corvo.model.record import (
+    BatchImport,
+    JobImport,
+    LimitImport,
+    QueueImport,
+    ScheduleImport,
+    WebhookImport,
+)
 
-ImportedRecord = QueueImport | LimitImport | JobImport | BatchImport
+ImportedRecord = (
+    QueueImport | LimitImport | JobImport | BatchImport | ScheduleImport | WebhookImport
+)
 
 
 class SetEpoch(Struct, frozen=True, array_like=True, gc=False, tag=60):

@@ -26,6 +26,7 @@ class Webhook(Struct, frozen=True, array_like=True, gc=False):
     created_ms: int = 0
     updated_ms: int = 0
     version: int = 0  # position of the command that wrote this record
+    disabled_reason: str = ""  # why the server itself switched it off
 
 
 class Progress(Struct, array_like=True, gc=False):
@@ -49,6 +50,31 @@ class Progress(Struct, array_like=True, gc=False):
     last_status: int = 0  # HTTP status of the last try; 0: there was no answer
     last_error: str = ""  # empty when the last try succeeded
     last_ms: int = 0  # when the last try ended; 0: never tried
+    tries: int = 0  # tries written to the delivery log so far; the last ones are kept
+
+
+class Try(Struct, frozen=True, array_like=True, gc=False):
+    """One line of the delivery log: how a delivery stood after a try.
+
+    Tries of one delivery between two reports are one line, so a line may speak of several.
+    """
+
+    delivery: bytes
+    event: Event | None  # None: a test by hand
+    seq: int  # of the event; 0: a test
+    at_ms: int  # when the event happened
+    tries: int  # made so far
+    status: int  # of the delivery, see DELIVERY_STATUS_NAMES
+    code: int  # HTTP status; 0: no answer
+    error: str  # empty on success
+    duration_ms: int
+    excerpt: str  # the beginning of what the endpoint answered
+    tried_ms: int
+    next_ms: int  # when it is tried again; 0: not planned
+
+
+# Format: numbers are stored; names are appended at the end.
+DELIVERY_STATUS_NAMES = ("waiting", "delivered", "failed", "dead")
 
 
 class DeadLetter(Struct, frozen=True, array_like=True, gc=False):

@@ -3,7 +3,7 @@
 from msgspec import Struct
 
 from corvo.model import limits
-from corvo.model.webhook import DeadLetter
+from corvo.model.webhook import DeadLetter, Try
 
 
 class CreateWebhook(Struct, frozen=True, array_like=True, gc=False, tag=50):
@@ -64,3 +64,4 @@ class RecordDeliveries(Struct, frozen=True, array_like=True, gc=False, tag=53):
     last_ms: int = 0
     letters: tuple[DeadLetter, ...] = ()  # given up since the last report
     revived: tuple[int, ...] = ()  # numbers of dead letters that were sent after all
+    tries: tuple[Try, ...] = ()  # for the delivery log, oldest first; one per delivery

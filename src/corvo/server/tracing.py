@@ -18,7 +18,7 @@ from corvo import __version__
 from corvo.engine import Engine
 from corvo.model import event as ev
 from corvo.model.event import Event, EventBlock
-from corvo.model.ids import DEFAULT_NAMESPACE, JOB, parse_id, render_id
+from corvo.model.ids import JOB, parse_id, render_id
 from corvo.model.view import JobView
 from corvo.server.config import ConfigError
 
@@ -128,7 +128,7 @@ class Tracer:
         )
 
     def _context(self, event: Event) -> tuple[JobView, Any] | None:
-        view = self._engine.read.job(DEFAULT_NAMESPACE, event.job)
+        view = self._engine.read.job(event.ns, event.job)
         if view is None or view.spec.trace is None:
             return None
         try:

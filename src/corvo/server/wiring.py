@@ -82,6 +82,7 @@ class Server:
         self.tasks = tasks
         self.webhooks = webhooks
         self._unlock = unlock
+        self.on_stop: list[Callable[[], None]] = []  # while the engine can still be read
         self.on_close: list[Callable[[], None]] = []
 
     @property
@@ -95,6 +96,8 @@ class Server:
         await self.listener.close()
         await self.tasks.stop()
         await self.webhooks.stop()
+        for stop in self.on_stop:
+            stop()
         await self.engine.close()
         for close in self.on_close:
             close()
@@ -154,6 +157,7 @@ async def build(config: Config, fatal: Fatal) -> Server:
         tasks.start("view", keeper.run())
     server = Server(engine, edge, tasks, ground.unlock, webhooks, keeper)
     if tracer is not None:
+        server.on_stop.append(surface.live.finish)
         server.on_close.append(tracer.close)
     return server
 

@@ -11,14 +11,14 @@ from corvo import __version__
 from corvo.model import limits
 from corvo.model.event import EVENT_NAMES, Event
 from corvo.model.ids import DELIVERY, JOB, WEBHOOK, derive_id, render_id
-from corvo.model.webhook import Webhook
+from corvo.model.webhook import DELIVERY_STATUS_NAMES, Try, Webhook
 from corvo.runtime.clock import Clock
 from corvo.webhooks import signature
 from corvo.webhooks.guard import Guard, GuardError
 from corvo.webhooks.post import PostError, post
 from corvo.webhooks.target import parse_target
 
-WAITING, DELIVERED, FAILED, DEAD = "waiting", "delivered", "failed", "dead"
+WAITING, DELIVERED, FAILED, DEAD = DELIVERY_STATUS_NAMES
 TEST_EVENT: Final = "webhook.test"
 _AGENT: Final = f"corvo/{__version__}"
 _encode = Encoder().encode
@@ -52,6 +52,39 @@ class Record(Struct):
     result: Result | None = None
     tried_ms: int = 0
     next_ms: int = 0  # when it is tried again; 0: not planned
+
+    def line(self) -> Try:
+        """How the delivery stands, as the stored log has it."""
+        happening, result = self.happening, self.result
+        assert result is not None, "what was not tried is not logged"
+        return Try(
+            self.id,
+            happening.event if happening is not None else None,
+            happening.seq if happening is not None else 0,
+            happening.at_ms if happening is not None else 0,
+            self.attempts,
+            DELIVERY_STATUS_NAMES.index(self.status),
+            result.status,
+            result.error[: limits.WEBHOOK_ERROR_BYTES_MAX],
+            result.duration_ms,
+            result.excerpt[: limits.WEBHOOK_EXCERPT_BYTES_MAX],
+            self.tried_ms,
+            self.next_ms,
+        )
+
+
+def of_line(line: Try) -> Record:
+    """A line of the stored log as it was in memory."""
+    happening = Happening(line.seq, line.at_ms, line.event) if line.event is not None else None
+    status = DELIVERY_STATUS_NAMES[line.status]
+    result = Result(status == DELIVERED, line.code, line.error, line.duration_ms, line.excerpt)
+    return Record(line.delivery, happening, line.tries, status, result, line.tried_ms, line.next_ms)
+
+
+def lapse(record: Record) -> None:
+    """What waited for a try that will not come: the webhook was switched off meanwhile."""
+    if record.status == WAITING:
+        record.status, record.next_ms = FAILED, 0
 
 
 def delivery_id(webhook_id: bytes, seq: int) -> bytes:

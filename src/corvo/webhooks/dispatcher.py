@@ -1,8 +1,9 @@
 """The dispatcher: gives each webhook its turn, makes the tries, reports to the machine."""
 
 import asyncio
+from time import monotonic
 
-from corvo.engine import Engine
+from corvo.engine import Engine, Watcher
 from corvo.errors import OverloadedError
 from corvo.model import limits
 from corvo.model.ids import DEFAULT_NAMESPACE
@@ -10,12 +11,22 @@ from corvo.model.outcome import Rejected
 from corvo.model.webhook import DeadLetter, WebhookView
 from corvo.runtime.tasks import Supervisor
 from corvo.runtime.telemetry import logger
-from corvo.webhooks.delivery import DEAD, Happening, Record, Result, Sender, delivery_id
+from corvo.webhooks.delivery import (
+    DEAD,
+    Happening,
+    Record,
+    Result,
+    Sender,
+    delivery_id,
+    lapse,
+    of_line,
+)
 from corvo.webhooks.endpoint import Endpoint, Pace, Pending
 from corvo.webhooks.guard import Guard
 
 MANUAL_MAX = 4  # tests and repeats of one webhook under way at once
 STOP_SAVE_S = 5.0
+REST_SHARE = 4
 
 
 class Dispatcher:
@@ -44,6 +55,7 @@ class Dispatcher:
         self.tries_total = 0
         self._telemetry = logger("webhooks")
         engine.hold_feed(self._needed_index)
+        engine.watch(Watcher(self._on_events, lambda: None))
 
     @property
     def guard(self) -> Guard:
@@ -57,17 +69,39 @@ class Dispatcher:
         while True:
             if self._tasks.failure is not None:
                 raise self._tasks.failure
-            is_behind = self._turn()
             self._wake.clear()
+            began_s = monotonic()
+            is_behind = self._turn()
+            # Cost: a turn per entry would take the loop from those who write; as it is, whatever
+            # happens, webhooks get a fifth of it.
+            busy_s = monotonic() - began_s
+            await asyncio.sleep(max(self._pace.rest_ms / 1_000, busy_s * REST_SHARE))
             if is_behind:
-                await asyncio.sleep(0)
                 continue
-            pause_ms = self._pace.tick_ms if self._endpoints else self._pace.reload_ms
             try:
-                async with asyncio.timeout(pause_ms / 1_000):
+                async with asyncio.timeout(self._pause_ms() / 1_000):
                     await self._wake.wait()
             except TimeoutError:
                 continue
+
+    def _on_events(self) -> None:
+        if self._endpoints:
+            self._wake.set()
+
+    def _pause_ms(self) -> int:
+        """How long nothing is due, if nothing happens meanwhile."""
+        now_ms = self._clock.now_ms()
+        pace = self._pace
+        until_ms = now_ms + pace.reload_ms
+        for endpoint in self._endpoints.values():
+            due_ms = endpoint.next_due_ms(now_ms)
+            if due_ms is not None:
+                until_ms = min(until_ms, due_ms)
+            if endpoint.has_news and not self._is_saving:
+                is_soon = endpoint.has_delivered or endpoint.is_urgent
+                save_ms = pace.save_ms if is_soon else pace.idle_save_ms
+                until_ms = min(until_ms, self._saved_ms + save_ms)
+        return max(0, until_ms - now_ms)
 
     async def stop(self) -> None:
         """Give up the tries under way and write down how far each webhook has come."""
@@ -115,10 +149,15 @@ class Dispatcher:
             if not webhook.is_enabled:
                 continue
             if endpoint is None or endpoint.epoch != view.progress.epoch:
-                endpoint = Endpoint(view, self._pace)
+                endpoint = self._endpoint(view)
             elif endpoint.webhook.version != webhook.version:
                 endpoint.configure(webhook)
             self._endpoints[key] = endpoint
+
+    def _endpoint(self, view: WebhookView) -> Endpoint:
+        webhook = view.webhook
+        tries = self._engine.read.webhook_tries(webhook.ns, webhook.id)
+        return Endpoint(view, self._pace, tries)
 
     async def _try(self, endpoint: Endpoint, pending: Pending) -> None:
         self.tries_total += 1
@@ -160,6 +199,7 @@ class Dispatcher:
             else:
                 endpoint.saved_index = report.index
         self._is_saving = False
+        self._wake.set()
 
     def _needed_index(self) -> int | None:
         """The last index no webhook needs any more; the feed is kept from there on."""
@@ -168,9 +208,19 @@ class Dispatcher:
     # --- what people ask for ------------------------------------------------------------------
 
     def log(self, ns: int, webhook_id: bytes) -> list[Record]:
-        """The latest deliveries of a webhook, newest first; empty after a restart."""
+        """The latest deliveries of a webhook, newest first.
+
+        The log of one that is at work is ahead of the stored one by what is not yet reported.
+        """
         endpoint = self._endpoints.get((ns, webhook_id))
-        return list(reversed(endpoint.log.values())) if endpoint is not None else []
+        if endpoint is not None:
+            return list(reversed(endpoint.log.values()))
+        found: dict[bytes, Record] = {}
+        for line in self._engine.read.webhook_tries(ns, webhook_id):
+            found.setdefault(line.delivery, of_line(line))
+        for record in found.values():
+            lapse(record)
+        return list(found.values())
 
     def waiting(self, ns: int, webhook_id: bytes) -> int:
         """How many deliveries of a webhook are under way or wait for another try."""
@@ -188,10 +238,9 @@ class Dispatcher:
 
     def _find(self, view: WebhookView, identifier: bytes) -> Record | None:
         webhook = view.webhook
-        endpoint = self._endpoints.get((webhook.ns, webhook.id))
-        known = endpoint.log.get(identifier) if endpoint is not None else None
-        if known is not None:
-            return known
+        for record in self.log(webhook.ns, webhook.id):
+            if record.id == identifier:
+                return record
         letters = self._engine.read.dead_letters(webhook.ns, webhook.id, limits.WEBHOOK_LETTERS_MAX)
         for letter in letters:
             if delivery_id(webhook.id, letter.seq) == identifier:
@@ -203,7 +252,7 @@ class Dispatcher:
         endpoint = self._endpoints.get((webhook.ns, webhook.id))
         if endpoint is None:
             # A webhook that is switched off has no window; its report is made from what is stored.
-            endpoint = Endpoint(view, self._pace)
+            endpoint = self._endpoint(view)
         if endpoint.manual_count >= MANUAL_MAX:
             message = f"{MANUAL_MAX} deliveries of this webhook are under way by hand already"
             raise OverloadedError(message, retry_after_ms=webhook.timeout_ms)
@@ -214,10 +263,9 @@ class Dispatcher:
             endpoint.manual_count -= 1
         now_ms = self._clock.now_ms()
         if record.happening is None:
-            record.attempts = 1
-            endpoint.note(record, result, now_ms)
-            return record
-        endpoint.finish_by_hand(record, result, now_ms)
+            endpoint.finish_test(record, result, now_ms)
+        else:
+            endpoint.finish_by_hand(record, result, now_ms)
         if self._endpoints.get((webhook.ns, webhook.id)) is endpoint:
             self._wake.set()
         else:

@@ -12,14 +12,14 @@ tries, so an outage of any length loses nothing that retention does not remove.
 """
 
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from msgspec import Struct
 
 from corvo.model import limits
 from corvo.model.command import RecordDeliveries
 from corvo.model.event import Event, EventBlock
-from corvo.model.webhook import DeadLetter, Progress, Webhook, WebhookView, event_types
+from corvo.model.webhook import DeadLetter, Progress, Try, Webhook, WebhookView, event_types
 from corvo.webhooks.delivery import (
     DEAD,
     DELIVERED,
@@ -29,10 +29,11 @@ from corvo.webhooks.delivery import (
     Record,
     Result,
     delivery_id,
+    lapse,
+    of_line,
 )
 
 FEED_BYTES = 131_072  # of the feed looked at in one turn
-LOG_MAX = 100  # deliveries the log of one webhook holds
 CONCURRENCY = 4
 BACKOFF_FACTOR = 4
 BACKOFF_MS_MAX = 600_000
@@ -44,7 +45,7 @@ ReadFeed = Callable[[int, int], list[tuple[int, EventBlock]]]
 class Pace(Struct, frozen=True):
     """How fast things are tried and told. The defaults are the server's; tests are in a hurry."""
 
-    tick_ms: int = 50
+    rest_ms: int = 5  # between two turns, at least
     reload_ms: int = 1_000  # how often the list of webhooks is looked at
     save_ms: int = 2_000  # after deliveries
     idle_save_ms: int = 15_000  # when only the cursor moved
@@ -65,10 +66,14 @@ class Pending(Struct, gc=False):
 class Endpoint:
     """The window of one webhook over the feed."""
 
-    def __init__(self, view: WebhookView, pace: Pace) -> None:
+    def __init__(self, view: WebhookView, pace: Pace, tries: Sequence[Try] = ()) -> None:
         self._pace = pace
         self.webhook = view.webhook
+        # The stored log comes newest first, several lines about one delivery included.
         self.log: OrderedDict[bytes, Record] = OrderedDict()
+        for line in reversed(tries):
+            self._file(of_line(line))
+        self._news: dict[bytes, Try] = {}  # lines for the next report, the latest of each delivery
         self.running_count = 0
         self.manual_count = 0  # tries made by hand, under way
         self.is_urgent = False  # something a reader of the store should see soon
@@ -80,6 +85,9 @@ class Endpoint:
         self.resume(view.progress)
         self.configure(view.webhook)
         self._told: tuple[int, int] | None = self._cursor()
+        for record in self.log.values():
+            if record.happening is not None and record.happening.seq <= self._read_seq:
+                lapse(record)
 
     def resume(self, progress: Progress) -> None:
         """Take up the cursor where the store has it."""
@@ -132,20 +140,26 @@ class Endpoint:
             if self.matches(event) and seq not in self._done:
                 if self._is_full():
                     return False
-                record = Record(
-                    delivery_id(self.webhook.id, seq), Happening(seq, block.at_ms, event)
-                )
-                self._outstanding[seq] = Pending(record, index)
+                self._outstanding[seq] = Pending(self._record(seq, block.at_ms, event), index)
                 self._next_ms = 0
             self._read_seq = seq
         return True
+
+    def _record(self, seq: int, at_ms: int, event: Event) -> Record:
+        """A delivery to be made; the log knows the tries it had before a restart."""
+        identifier = delivery_id(self.webhook.id, seq)
+        known = self.log.get(identifier)
+        if known is not None and known.status == WAITING:
+            known.next_ms = 0  # somebody restarted the server: look at once, at no extra charge
+            return known
+        return Record(identifier, Happening(seq, at_ms, event))
 
     def _is_full(self) -> bool:
         return len(self._outstanding) + len(self._done) >= limits.WEBHOOK_WINDOW_MAX
 
     def matches(self, event: Event) -> bool:
         """Whether this webhook wants an event."""
-        if event.type not in self._types:
+        if event.type not in self._types or event.ns != self.webhook.ns:
             return False
         if not self.webhook.queues:
             return True
@@ -196,7 +210,7 @@ class Endpoint:
             return
         record.attempts += not pending.is_probe or result.is_success
         self._observe(result, now_ms)
-        self.note(record, result, now_ms)
+        _conclude(record, result, now_ms)
         if result.is_success:
             self._close(record.happening.seq)
             self._delivered += 1
@@ -208,14 +222,26 @@ class Endpoint:
         else:
             record.status = WAITING
             record.next_ms = now_ms + self._pause_ms(record)
+        self._log(record)
 
-    def note(self, record: Record, result: Result, now_ms: int) -> None:
-        """Put a delivery at the end of the log."""
-        record.result, record.tried_ms, record.next_ms = result, now_ms, 0
-        record.status = DELIVERED if result.is_success else FAILED
+    def finish_test(self, record: Record, result: Result, now_ms: int) -> None:
+        """Take note of a test; it says nothing about the events and changes nothing for them."""
+        record.attempts = 1
+        _conclude(record, result, now_ms)
+        self._log(record)
+
+    def _log(self, record: Record) -> None:
+        """Put a delivery at the end of the log, here and in the next report."""
+        self._file(record)
+        self._news.pop(record.id, None)
+        self._news[record.id] = record.line()
+        if len(self._news) > limits.WEBHOOK_TRIES_KEPT:
+            del self._news[next(iter(self._news))]
+
+    def _file(self, record: Record) -> None:
         self.log[record.id] = record
         self.log.move_to_end(record.id)
-        while len(self.log) > LOG_MAX:
+        while len(self.log) > limits.WEBHOOK_TRIES_KEPT:
             self.log.popitem(last=False)
 
     def finish_by_hand(self, record: Record, result: Result, now_ms: int) -> None:
@@ -224,7 +250,7 @@ class Endpoint:
         self._observe(result, now_ms)
         was_dead = record.status == DEAD
         next_ms = record.next_ms
-        self.note(record, result, now_ms)
+        _conclude(record, result, now_ms)
         seq = record.happening.seq if record.happening is not None else 0
         is_outstanding = seq in self._outstanding
         if result.is_success:
@@ -236,6 +262,7 @@ class Endpoint:
             record.status, record.next_ms = WAITING, next_ms
         elif was_dead:
             record.status = DEAD
+        self._log(record)
         self.is_urgent = True
 
     def _observe(self, result: Result, now_ms: int) -> None:
@@ -301,7 +328,16 @@ class Endpoint:
     @property
     def has_news(self) -> bool:
         """Whether a report would change anything."""
-        return self.has_delivered or self.is_urgent or self._told != self._cursor()
+        has_lines = self.has_delivered or bool(self._news)
+        return has_lines or self.is_urgent or self._told != self._cursor()
+
+    def next_due_ms(self, now_ms: int) -> int | None:
+        """When something may be tried that waits for nothing but the time; None: nothing does."""
+        if not self._outstanding or len(self._letters) >= limits.WEBHOOK_WINDOW_MAX:
+            return None
+        if self.suspended_ms:
+            return self.suspended_ms if not self.running_count else None
+        return max(now_ms, self._next_ms) if self.running_count < CONCURRENCY else None
 
     def report(self) -> RecordDeliveries:
         """Make the report of what happened since the last one."""
@@ -327,7 +363,9 @@ class Endpoint:
             self._last_ms,
             tuple(self._letters),
             tuple(self._revived),
+            tuple(self._news.values()),
         )
+        self._news = {}
         self._letters, self._revived = [], []
         self._delivered = self._failed = self._skipped = 0
         self.is_urgent = self.has_delivered = False
@@ -340,4 +378,13 @@ class Endpoint:
         self._skipped += report.skipped
         self._letters[:0] = report.letters
         self._revived[:0] = report.revived
+        told = {line.delivery: line for line in report.tries if line.delivery not in self._news}
+        kept = [*told.values(), *self._news.values()][-limits.WEBHOOK_TRIES_KEPT :]
+        self._news = {line.delivery: line for line in kept}
         self._told = None
+
+
+def _conclude(record: Record, result: Result, now_ms: int) -> None:
+    """Write into a record how its last try went."""
+    record.result, record.tried_ms, record.next_ms = result, now_ms, 0
+    record.status = DELIVERED if result.is_success else FAILED

@@ -19,6 +19,12 @@ from tests.support.server import Server, running
 JSONL = "application/x-ndjson"
 COUNTS = b'"total":1,"succeeded":0,"failed":0,"cancelled":0}'
 LINE_NAME, LINE_ID = "lines[2].name", "lines[2].id"
+WEBHOOK_ID, SCHEDULE_ID = b"wh_01J00000000000000000000001", b"sched_01J00000000000000000000001"
+WEBHOOK_LINE = b'{"kind":"webhook","id":"%b","created_at":"2026-01-01T00:00:00Z","url":"%b"}'
+SCHEDULE_LINE = (
+    b'{"kind":"schedule","id":"%b","created_at":"2026-01-01T00:00:00Z",'
+    b'"updated_at":"2026-01-01T00:00:00Z","spec":{"name":"n","queue":"q","cron":"%b"}}'
+)
 
 
 def fill(server: Server) -> dict[str, str]:
@@ -269,6 +275,12 @@ def test_an_active_job_comes_back_as_pending():
         (b'{"kind":"limit","name":"x"}', None, "lines[2].max"),
         (b'{"kind":"job","id":"x"}', None, "lines[2].queue"),
         (b'{"kind":"batch","id":"x",' + COUNTS, None, LINE_ID),
+        (b'{"kind":"schedule","id":"x"}', None, "lines[2].spec"),
+        (SCHEDULE_LINE % (b"sched_1", b"* * * * *"), None, LINE_ID),
+        (SCHEDULE_LINE % (SCHEDULE_ID, b"99 * * * *"), None, "lines[2].spec.cron"),
+        (WEBHOOK_LINE % (b"x", b"https://e.com"), None, LINE_ID),
+        (WEBHOOK_LINE % (WEBHOOK_ID, b"ftp://e.com"), None, "lines[2].url"),
+        (WEBHOOK_LINE % (WEBHOOK_ID, b'https://e.com","secret":"s'), None, "lines[2].secret"),
         (b"\xff", "PARSE_ERROR", "lines[2]"),
     ],
 )  # fmt: skip
@@ -294,3 +306,80 @@ def test_secrets_are_not_exported(server: Server):
     """Whoever may read an export need not learn them."""
     server.request("PATCH", "/api/v1/queues/q", {"webhook_secret": "hunter2"})
     assert b"hunter2" not in server.request("GET", "/api/v1/admin/export").body
+
+
+def fill_standing(server: Server) -> dict[str, str]:
+    """Give a server schedules and webhooks of every kind; returns them by what is special."""
+    found: dict[str, str] = {}
+    for name, more in {
+        "plain": {},
+        "paused": {"paused": True},
+        "rich": {
+            "cron": "0 9 * * mon-fri", "timezone": "Europe/Berlin", "overlap": "skip",
+            "catch_up": "all", "jitter": "30s", "priority": "high", "tags": {"a": "b"},
+            "unique_key": "k", "unique_period": 60, "max_retries": 9, "retry_backoff": "linear",
+            "payload": msgspec.Raw(b'{"n": 12345678901234567890.5}'),
+            "end_at": "2040-01-01T00:00:00Z",
+        },
+    }.items():  # fmt: skip
+        body = {"name": name, "queue": "cron", "cron": "*/5 * * * *"} | more
+        reply = server.post("/schedules", body)
+        assert reply.status == 201, reply.body
+        found[name] = reply.json["id"]
+    assert server.post(f"/schedules/{found['plain']}/run").status == 201
+    for name, more in {
+        "open": {"events": ["job.*"], "queues": ["mail", "a.*"], "retry_limit": 2},
+        "secret": {"secret": "hunter2", "timeout": "3s"},
+        "off": {"enabled": False},
+    }.items():
+        reply = server.post("/webhooks", {"url": f"https://example.com/{name}"} | more)
+        assert reply.status == 201, reply.body
+        found[name] = reply.json["id"]
+    return found
+
+
+def test_schedules_and_webhooks_go_along():
+    """A schedule goes on with what it has behind it; a webhook with a secret is switched off."""
+    with running("fast") as server, running("slow") as other:
+        found = fill_standing(server)
+        body = server.request("GET", "/api/v1/admin/export").body
+        assert b"hunter2" not in body
+        reply = send(other, body).json
+        assert (reply["refused"], reply["schedules"], reply["webhooks"]) == ([], 3, 3)
+        for name in ("plain", "paused", "rich"):
+            before = server.get(f"/schedules/{found[name]}").json
+            assert other.get(f"/schedules/{found[name]}").json == before
+            (job,) = [line for line in lines_of(other) if line["kind"] == "job"]
+            assert job["schedule_id"] == found["plain"]
+        kept = ("url", "events", "queues", "retry_limit", "timeout", "created_at", "delivered")
+        for name in ("open", "secret", "off"):
+            before = server.get(f"/webhooks/{found[name]}").json
+            after = other.get(f"/webhooks/{found[name]}").json
+            assert {field: after[field] for field in kept} == {f: before[f] for f in kept}
+        again = send(other, body).json
+        assert {each["code"] for each in again["refused"]} == {"ALREADY_EXISTS"}
+        assert (again["schedules"], again["webhooks"]) == (0, 0)
+        # What is imported lives: the slot to come is fired, once.
+        other.advance(300_000)
+        assert other.get(f"/schedules/{found['plain']}").json["fired"] == 2
+        assert other.get(f"/schedules/{found['paused']}").json["fired"] == 0
+
+
+def test_imported_webhook_waits_for_its_secret():
+    """Only one that had a secret; setting it and enabling clears the reason."""
+    with running("fast") as server, running("fast") as other:
+        found = fill_standing(server)
+        send(other, server.request("GET", "/api/v1/admin/export").body)
+        read = {
+            name: other.get(f"/webhooks/{found[name]}").json for name in ("open", "secret", "off")
+        }
+        assert (read["open"]["enabled"], read["open"]["disabled_reason"]) == (True, None)
+        assert (read["off"]["enabled"], read["off"]["disabled_reason"]) == (False, None)
+        assert (read["secret"]["enabled"], read["secret"]["status"]) == (False, "disabled")
+        assert "the secret" in read["secret"]["disabled_reason"]
+        # A second export still knows that there was one.
+        line = next(each for each in lines_of(other) if each.get("id") == found["secret"])
+        assert line["has_secret"] is True
+        body = {"url": read["secret"]["url"], "secret": "new"}
+        changed = other.request("PUT", f"/api/v1/webhooks/{found['secret']}", body).json
+        assert (changed["status"], changed["disabled_reason"]) == ("active", None)

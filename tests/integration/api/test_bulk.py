@@ -290,3 +290,30 @@ def test_filter_that_can_no_longer_be_read_fails_the_operation(filtering: Server
     reply = filtering.post("/jobs/bulk", {"action": "delete", "filter": {"queue": "q"}})
     assert reply.status == 400
     assert filtering.get("/queues/q").json["pending"] == 6_000
+
+
+def test_operations_are_listed_newest_first_page_by_page(server: Server):
+    """Pages meet without gap or repeat, also when operations begin in between."""
+    assert server.get("/bulk").json == {"operations": [], "cursor": None, "has_more": False}
+    job = server.enqueue()
+    made = [bulk(server, "hold", [job])["bulk_operation_id"] for _ in range(5)]
+    first = server.get("/bulk?limit=2").json
+    assert [each["id"] for each in first["operations"]] == [made[4], made[3]]
+    assert first["operations"][0] == server.get(f"/bulk/{made[4]}").json
+    assert (first["has_more"], first["cursor"]) == (True, made[3])
+    bulk(server, "hold", [job])
+    second = server.get(f"/bulk?limit=2&cursor={first['cursor']}").json
+    last = server.get(f"/bulk?limit=2&cursor={second['cursor']}").json
+    assert [each["id"] for each in second["operations"]] == [made[2], made[1]]
+    assert [each["id"] for each in last["operations"]] == [made[0]]
+    assert (last["has_more"], last["cursor"]) == (False, None)
+    assert len(server.get("/bulk").json["operations"]) == 6
+
+
+@pytest.mark.parametrize(
+    "query", ["limit=0", "limit=201", "limit=x", "limit=", "cursor=x", "cursor="]
+)
+def test_page_of_operations_that_cannot_be_is_refused(server: Server, query: str):
+    """The field that is wrong is named."""
+    reply = server.get(f"/bulk?{query}")
+    assert (reply.status, reply.json["field"]) == (400, query.partition("=")[0])

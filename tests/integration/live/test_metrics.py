@@ -187,3 +187,39 @@ def test_the_dashboard_draws_what_exists(tmp_path: Path):
     assert asked <= known
     places = [(p["gridPos"]["x"], p["gridPos"]["y"]) for p in board["panels"]]
     assert len(set(places)) == len(places)
+
+
+def test_every_route_has_times_also_the_hot_ones():
+    """As many as answers, of both lanes, in rising buckets whose sum is plausible."""
+    for lane in LANES:
+        with running(lane) as server:
+            for _ in range(3):
+                server.enqueue()
+            server.fetch()
+            server.get("/queues")
+            found = scrape(server)
+            name = "corvo_http_request_duration_seconds"
+            for route, count in (("enqueue", 3), ("fetch", 1), ("queues", 1)):
+                labels = {"route": f"/api/v1/{route}"}
+                assert value(found, f"{name}_count", **labels) == count
+                assert 0 < value(found, f"{name}_sum", **labels) < 60
+                bounds = sorted(
+                    (float(dict(pairs)["le"]), count)
+                    for (sample, pairs), count in found.items()
+                    if sample == f"{name}_bucket" and dict(pairs)["route"] == labels["route"]
+                )
+                counts = [count for _, count in bounds]
+                assert counts == sorted(counts)
+                assert (bounds[-1][1], bounds[-1][0]) == (count, float("inf"))
+                assert bounds[0][0] < 0.0001
+
+
+def test_a_fetch_that_waits_counts_its_waiting():
+    """The histogram of fetches is of what a worker sees, not of what the server does."""
+    with running("fast") as server:
+        body = {"queues": ["q"], "worker_id": "w", "timeout": "300ms"}
+        assert server.post("/fetch", body).status == 204
+        found = scrape(server)
+        name = "corvo_http_request_duration_seconds_bucket"
+        labels = {"route": "/api/v1/fetch", "le": str((1 << 28) / 1e9)}
+        assert value(found, name, **labels) == 0

@@ -87,10 +87,14 @@ def test_export_and_import_between_two_servers(tmp_path: Path):
         assert corvo("enqueue", "q", '{"n":1}', url=source.url).returncode == 0
         assert corvo("enqueue", "q", '{"n":2}', url=source.url).returncode == 0
         exported = corvo("export", "-o", str(path), url=source.url)
-        assert exported.stdout == "1 queues  0 limits  2 jobs  0 batches\n", exported.stderr
+        assert (
+            exported.stdout == "1 queues  0 limits  2 jobs  0 batches  0 schedules  0 webhooks\n"
+        ), exported.stderr
     with ServerProcess(tmp_path / "b", "--ephemeral") as other:
         imported = corvo("import", str(path), url=other.url)
-        assert imported.stdout == "1 queues  0 limits  2 jobs  0 batches\n", imported.stderr
+        assert (
+            imported.stdout == "1 queues  0 limits  2 jobs  0 batches  0 schedules  0 webhooks\n"
+        ), imported.stderr
         again = corvo("import", "-", url=other.url, stdin=path.read_text())
         assert again.returncode == 1
         assert again.stderr.count("ALREADY_EXISTS") == 3

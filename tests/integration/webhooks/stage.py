@@ -15,7 +15,7 @@ from tests.support.rig import HeldSync
 from tests.support.server import Server
 
 FAST = Pace(
-    tick_ms=5,
+    rest_ms=2,
     reload_ms=50,
     save_ms=20,
     idle_save_ms=20,

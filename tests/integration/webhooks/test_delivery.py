@@ -272,3 +272,29 @@ def test_bad_webhook_is_refused_with_its_field(stage: Stage, fields: dict, field
     reply = stage.post("/webhooks", fields)
     assert (reply.status, reply.json["code"]) == (400, "VALIDATION_ERROR")
     assert reply.json["field"] == field
+
+
+def test_event_wakes_the_dispatcher(receiver: Receiver):
+    """Nothing is looked at by the clock here: what happens is what starts a delivery."""
+    with staged(pace=replace(FAST, reload_ms=3_600_000, idle_save_ms=3_600_000)) as stage:
+        identifier = stage.create(receiver.url, events=["enqueued"])
+        for count in (1, 2, 3):
+            stage.enqueue("mail")
+            stage.wait_until(lambda count=count: len(receiver.requests) == count)
+        stage.wait_webhook(identifier, delivered=3, waiting=0)
+
+
+def test_failures_of_jobs_are_told(stage: Stage, receiver: Receiver):
+    """Retrying and dead are events like any other, with what went wrong in them."""
+    stage.create(receiver.url, events=["job.retrying", "job.dead"])
+    jobs = {
+        "retrying": stage.enqueue("mail", retry_base_delay="1h"),
+        "dead": stage.enqueue("mail", max_retries=1),
+    }
+    for job in jobs.values():
+        assert stage.fetch("mail")["job_id"] == job
+        stage.post(f"/fail/{job}", {"error": "no luck"})
+    stage.wait_until(lambda: len(receiver.requests) == 2)
+    found = {got.type: got.json["event"] for got in receiver.requests}
+    assert {kind: event["job_id"] for kind, event in found.items()} == jobs
+    assert all(event["attempt"] == 1 for event in found.values())

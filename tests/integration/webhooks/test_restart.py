@@ -3,6 +3,8 @@
 from msgspec.structs import replace
 
 from corvo.engine import Options
+from corvo.model.command import CreateWebhook, PauseQueue
+from tests.factories import make_other_id
 from tests.integration.webhooks.stage import FAST, Stage, staged
 from tests.support.receiver import receiving
 
@@ -103,7 +105,7 @@ def test_done_beyond_a_stuck_delivery_is_not_repeated():
 
 
 def test_dead_letters_survive_a_restart_and_can_be_sent():
-    """They are in the store, not in the log of deliveries."""
+    """They are in the store, beside the log of deliveries."""
     with receiving() as receiver:
         receiver.status = 500
         first = Stage()
@@ -114,7 +116,6 @@ def test_dead_letters_survive_a_restart_and_can_be_sent():
         first.halt()
         receiver.status = 200
         with staged(like=first) as second:
-            assert second.get(f"/webhooks/{identifier}/deliveries").json == {"deliveries": []}
             (letter,) = second.get(f"/webhooks/{identifier}/dead-letters").json["dead_letters"]
             sent = second.post(f"/webhooks/{identifier}/deliveries/{letter['id']}/redeliver")
             assert sent.json["status"] == "delivered"
@@ -170,3 +171,129 @@ def test_idle_server_writes_nothing_for_its_webhooks():
 
         stage.wait_until(has_turned)
         assert stage.index == index
+
+
+def test_delivery_log_survives_a_restart():
+    """Tests by hand, deliveries and failures are there again as they were, newest first."""
+    with receiving() as receiver:
+        first = Stage()
+        first.start()
+        identifier = first.create(receiver.url, events=["enqueued"], retry_limit=0)
+        for status in (200, 500, 200):
+            receiver.status = status
+            count = len(receiver.requests)
+            first.enqueue("mail")
+            first.wait_until(lambda count=count: len(receiver.requests) == count + 1)
+            first.wait_until(lambda: first.webhooks.statistics()["outstanding_count"] == 0)
+        assert first.post(f"/webhooks/{identifier}/test").json["status"] == "delivered"
+        before = first.get(f"/webhooks/{identifier}/deliveries").json["deliveries"]
+        first.halt()
+        with staged(like=first) as second:
+            after = second.get(f"/webhooks/{identifier}/deliveries").json["deliveries"]
+            again = f"/webhooks/{identifier}/deliveries/{after[1]['id']}/redeliver"
+            assert second.post(again).json["status"] == "delivered"
+    assert before == after
+    assert [line["status"] for line in after] == ["delivered", "delivered", "dead", "delivered"]
+    assert after[0]["event"]["type"] == "webhook.test"
+    assert after[2]["status_code"] == 500
+
+
+def test_tries_before_a_restart_count():
+    """A delivery that failed before goes on with the tries it has left."""
+    pace = replace(FAST, failures_max=1_000, backoff_ms=3_600_000)
+    with receiving() as receiver:
+        receiver.status = 500
+        first = Stage(pace=pace)
+        first.start()
+        identifier = first.create(receiver.url, events=["enqueued"], retry_limit=1)
+        first.enqueue("mail")
+        first.wait_until(lambda: len(receiver.requests) == 1)
+        first.wait_until(lambda: first.webhooks.statistics()["running_count"] == 0)
+        first.halt()
+        with staged(like=first, pace=pace) as second:
+            second.wait_webhook(identifier, dead_letters=1, waiting=0)
+            (line,) = second.get(f"/webhooks/{identifier}/deliveries").json["deliveries"]
+        assert (line["attempts"], line["status"]) == (2, "dead")
+        assert len(receiver.requests) == 2
+
+
+def test_log_of_a_disabled_webhook_is_read_from_the_store():
+    """Switched off, it has no window in memory; what it did is known all the same."""
+    with receiving() as receiver, staged() as stage:
+        identifier = stage.create(receiver.url, events=["enqueued"])
+        stage.enqueue("mail")
+        stage.wait_webhook(identifier, delivered=1)
+        body = {"url": receiver.url, "enabled": False}
+        stage.request("PUT", f"/api/v1/webhooks/{identifier}", body)
+        stage.wait_until(lambda: stage.webhooks.statistics()["webhooks_count"] == 0)
+        assert stage.post(f"/webhooks/{identifier}/test").json["status"] == "delivered"
+        log = stage.get(f"/webhooks/{identifier}/deliveries").json["deliveries"]
+        assert [line["event"]["type"] for line in log] == ["webhook.test", "enqueued"]
+
+
+def test_delivery_that_was_waiting_when_it_was_switched_off_has_failed():
+    """Nobody will try it again, so the log does not promise it."""
+    pace = replace(FAST, failures_max=1_000, backoff_ms=3_600_000)
+    with receiving() as receiver, staged(pace=pace) as stage:
+        receiver.status = 500
+        identifier = stage.create(receiver.url, events=["enqueued"])
+        stage.enqueue("mail")
+        log = f"/webhooks/{identifier}/deliveries"
+        stage.wait_until(lambda: stage.webhooks.statistics()["tries_total"] == 1)
+        stage.wait_until(lambda: stage.webhooks.statistics()["running_count"] == 0)
+        (line,) = stage.get(log).json["deliveries"]
+        assert (line["status"], line["next_try_at"] is None) == ("waiting", False)
+        endpoint = next(iter(stage.webhooks._endpoints.values()))
+        stage.wait_until(lambda: not endpoint.has_news and not stage.webhooks._is_saving)
+        body = {"url": receiver.url, "events": ["enqueued"]}
+        path = f"/api/v1/webhooks/{identifier}"
+        for is_enabled in (False, True):
+            stage.request("PUT", path, body | {"enabled": is_enabled})
+            count = int(is_enabled)
+            stage.wait_until(
+                lambda count=count: stage.webhooks.statistics()["webhooks_count"] == count
+            )
+            (line,) = stage.get(log).json["deliveries"]
+            assert (line["status"], line["next_try_at"]) == ("failed", None)
+
+
+def test_log_is_bounded_and_costs_no_entries_of_its_own():
+    """A hundred and twenty deliveries leave a hundred lines, told in the one report at the end."""
+    pace = replace(FAST, save_ms=3_600_000, idle_save_ms=3_600_000)
+    with receiving() as receiver:
+        first = Stage(pace=pace)
+        first.start()
+        identifier = first.create(receiver.url, events=["enqueued"])
+        jobs = [{"queue": "mail"}] * 120
+        assert first.post("/enqueue/batch", {"jobs": jobs}).status == 201
+        index = first.index
+        first.wait_until(lambda: len(receiver.requests) == 120)
+        first.wait_until(lambda: first.webhooks.statistics()["outstanding_count"] == 0)
+        assert first.index == index
+        first.halt()
+        with staged(like=first) as second:
+            log = second.get(f"/webhooks/{identifier}/deliveries").json["deliveries"]
+            assert len(log) == 100
+            second.request("DELETE", f"/api/v1/webhooks/{identifier}")
+            assert second.audit() == []
+
+
+def test_webhook_gets_events_of_its_own_namespace_only():
+    """An event of another namespace passes it by, whatever its patterns and queues."""
+    with receiving() as own, receiving() as other, staged() as stage:
+        stage.webhooks._namespaces = (0, 1)
+        mine = stage.create(own.url, events=["*"])
+        theirs = make_other_id(5)
+
+        async def populate() -> None:
+            await stage.engine.perform(CreateWebhook(1, theirs, other.url, ("*",)))
+            await stage.engine.perform(PauseQueue(1, "secret"))
+            await stage.engine.perform(PauseQueue(0, "public"))
+            stage.webhooks.poke()
+
+        stage.run(populate)
+        stage.wait_until(lambda: "queue.paused" in own.types and "queue.paused" in other.types)
+        stage.wait_webhook(mine, waiting=0)
+        stage.wait_until(lambda: stage.webhooks.waiting(1, theirs) == 0)
+        assert {got.json["event"]["queue"] for got in own.requests} == {"public"}
+        assert {got.json["event"]["queue"] for got in other.requests} == {"secret"}

@@ -26,9 +26,11 @@ EVENTS = st.builds(
     st.sampled_from(NAMES),
     st.integers(0, 3),
     st.sampled_from([None, {"error": "a\nb"}, {"due_ms": 1_700_000_000_000}]),
+    st.integers(0, 1),
 )
 FILTERS = st.builds(
     Filter,
+    st.integers(0, 2),
     st.none() | st.frozensets(st.integers(0, len(EVENT_NAMES) - 1), max_size=9),
     st.none() | st.frozensets(st.sampled_from(NAMES), max_size=2),
     st.sampled_from([(), ("a.",), ("",)]),
@@ -114,7 +116,7 @@ def test_minutes_come_back_after_a_restart():
             hub = Hub(rig.engine)
             await rig.put("q", 1)
             await hub.recall()
-            counts = [row[0] for _, row in hub.figures.throughput("q")]
+            counts = [row[0] for _, row in hub.figures.throughput(0, "q")]
             assert (counts[-3], counts[-1], sum(counts)) == (3, 2, 5)
             assert sum(hub.figures.by_type) == 0
 
@@ -141,7 +143,7 @@ def test_waits_count_from_the_moment_a_job_was_ready():
     ]
     for after_ms, event in steps:
         figures.observe([EventBlock(1, at_ms + after_ms, [event])])
-    queue = figures.queues["q"]
+    queue = figures.queues[0, "q"]
     assert (sum(queue.waits.counts), queue.waits.total_ms) == (4, 80)
     assert (sum(queue.runs.counts), queue.runs.total_ms) == (1, 50)
 

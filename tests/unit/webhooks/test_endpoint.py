@@ -61,7 +61,7 @@ class World:
         """Lose everything in memory."""
         view = self.machine.webhook(0, HOOK)
         assert view is not None
-        self.endpoint = Endpoint(view, PACE)
+        self.endpoint = Endpoint(view, PACE, self.machine.webhook_tries(0, HOOK))
         self.running = []
 
     def turn(self) -> None:

@@ -17,6 +17,8 @@ Read first: `client.py` for what can be called, `protocol/exchange.py` for what 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
+from corvo_sdk.version import VERSION
+
 if TYPE_CHECKING:
     from corvo_sdk.aio import AsyncClient as AsyncClient
     from corvo_sdk.app import Corvo as Corvo
@@ -43,7 +45,7 @@ if TYPE_CHECKING:
     from corvo_sdk.types import NewJob as NewJob
     from corvo_sdk.worker.runtime import Worker as Worker
 
-__version__: Final = "0.1.0"
+__version__: Final = VERSION
 
 # Where each public name lives.
 _HOMES: Final = {

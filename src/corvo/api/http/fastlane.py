@@ -111,7 +111,7 @@ class FastLaneProtocol(SlotProtocol):
         if len(body) > route.body_bytes_max or slots or query:
             return False
         self.since_tick = edge.tick
-        exchange = FastExchange(self, path, argument, query, route.answers)
+        exchange = FastExchange(self, path, argument, query, route)
         exchange.fields = head
         exchange.body = body
         slots.append(exchange)
@@ -252,7 +252,7 @@ class FastLaneProtocol(SlotProtocol):
             self.choose_slow()
             return
         route, path, argument, query = found
-        exchange = self.exchange = FastExchange(self, path, argument, query, route.answers)
+        exchange = self.exchange = FastExchange(self, path, argument, query, route)
         self.handler = route.handler
         exchange.closes = closes or not parser.should_keep_alive()
         self.is_plain = not (is_special or exchange.closes)

@@ -2,19 +2,20 @@
 
 import asyncio
 from collections import deque
+from time import monotonic_ns
 
 from uvicorn.config import Config
 
 from corvo.api.http.cycles import IDLE, CycleProtocol
 from corvo.api.http.edge import Edge
-from corvo.api.http.exchange import Exchange, Handler
+from corvo.api.http.exchange import TIMES_SUM, Exchange, Handler, Route
 from corvo.api.http.replies import CLOSE_LINE, CONTINUE, internal_error
 
 
 class FastExchange(Exchange):
     """An exchange in a slot of its connection."""
 
-    __slots__ = ("answer", "answers", "closes", "connection", "fields")
+    __slots__ = ("answer", "began_ns", "closes", "connection", "fields", "route")
 
     # Only POST is hot.
     method = "POST"
@@ -25,9 +26,10 @@ class FastExchange(Exchange):
         path: bytes,
         argument: str,
         query: bytes,
-        answers: dict[int, int],
+        route: Route,
     ) -> None:
-        self.answers = answers
+        self.route = route
+        self.began_ns = monotonic_ns()
         self.path = path
         self.query = query
         self.argument = argument
@@ -58,8 +60,14 @@ class FastExchange(Exchange):
         if self.is_gone:
             self.answer = b""
             return
-        answers = self.answers
+        route = self.route
+        answers = route.answers
         answers[status] = answers.get(status, 0) + 1
+        # Cost: with the clock at both ends 0.25 µs (bench/request_times.py).
+        elapsed_ns = monotonic_ns() - self.began_ns
+        times = route.times
+        times[elapsed_ns.bit_length()] += 1
+        times[TIMES_SUM] += elapsed_ns
         connection = self.connection
         edge = connection.edge
         slots = connection.slots

@@ -56,14 +56,24 @@ def render_event(seq: int, at: bytes, event: Event) -> bytes:
 class Batch:
     """Some blocks of the feed in a row. Rendering waits until somebody asks."""
 
-    __slots__ = ("_by_job", "_by_queue", "_by_type", "_pieces", "_rendered", "blocks", "first_seq")
+    __slots__ = (
+        "_by_job",
+        "_by_ns",
+        "_by_queue",
+        "_by_type",
+        "_pieces",
+        "_rendered",
+        "blocks",
+        "first_seq",
+    )
 
     def __init__(self, blocks: list[EventBlock]) -> None:
         assert blocks
         self.blocks = blocks
         self.first_seq = blocks[0].first_seq
         self._rendered: list[bytes] | None = None
-        self._pieces: list[bytes] | None = None
+        self._pieces: dict[int, list[bytes]] = {}  # everything, by namespace
+        self._by_ns: dict[int, list[int]] | None = None
         self._by_queue: dict[str, list[int]] | None = None
         self._by_job: dict[bytes, list[int]] = {}
         self._by_type: dict[int, list[int]] = {}
@@ -80,22 +90,22 @@ class Batch:
 
     def matches(self, wanted: Filter) -> bool:
         """Whether any event may pass; never wrong when it says no."""
-        return wanted.is_open or bool(self._candidates(wanted))
+        return bool(self._candidates(wanted))
 
     def select(self, wanted: Filter, after_seq: int) -> list[bytes]:
         """Render the events that pass and follow `after_seq`, in pieces to be written."""
         skipped = max(0, after_seq + 1 - self.first_seq)
-        if wanted.is_open:
-            if skipped:
-                return _joined(self._all()[skipped:])
-            if self._pieces is None:
-                self._pieces = _joined(self._all())
-            return self._pieces
+        is_whole = wanted.is_open and not skipped
+        if is_whole and wanted.ns in self._pieces:
+            return self._pieces[wanted.ns]
         chosen = self._candidates(wanted)
         if not chosen:
             return []
         rendered, events = self._all(), self._events()
-        return _joined([rendered[i] for i in chosen if i >= skipped and wanted.passes(events[i])])
+        pieces = _joined([rendered[i] for i in chosen if i >= skipped and wanted.passes(events[i])])
+        if is_whole:
+            self._pieces[wanted.ns] = pieces
+        return pieces
 
     def _events(self) -> list[Event]:
         if len(self.blocks) == 1:
@@ -114,6 +124,8 @@ class Batch:
 
     def _candidates(self, wanted: Filter) -> list[int]:
         """Places of events that may pass, by the narrowest index there is."""
+        if wanted.is_open:
+            return self._namespaces().get(wanted.ns, [])
         if self._by_queue is None:
             self._by_queue = self._index()
         if wanted.jobs is not None:
@@ -129,6 +141,13 @@ class Batch:
         if len(tables) == 1:
             return tables[0]
         return sorted(place for table in tables for place in table)
+
+    def _namespaces(self) -> dict[int, list[int]]:
+        if self._by_ns is None:
+            self._by_ns = {}
+            for place, event in enumerate(self._events()):
+                self._by_ns.setdefault(event.ns, []).append(place)
+        return self._by_ns
 
     def _index(self) -> dict[str, list[int]]:
         # Cost: built once for all streams with a filter; without such streams, never.

@@ -6,11 +6,13 @@ from stored events (`Hub.recall`).
 """
 
 from bisect import bisect_left
+from collections.abc import Sequence
 from typing import Final
 
 from corvo.model import event as ev
 from corvo.model import limits
 from corvo.model.event import EVENT_NAMES, EventBlock
+from corvo.model.ids import DEFAULT_NAMESPACE
 from corvo.runtime.clock import Clock
 
 MINUTES_KEPT: Final = 60
@@ -48,6 +50,10 @@ _STOPPED: Final = frozenset(
 _RARE: Final = _READY | _STOPPED
 
 
+Rows = dict[tuple[int, str], list[int]]  # counts of a minute by namespace and queue
+_NOTHING: Final = (0,) * len(COLUMNS)
+
+
 class Times:
     """How long something took, as counts in fixed buckets."""
 
@@ -82,12 +88,13 @@ class Figures:
         self._clock = clock
         self._queues_max = queues_max
         self.by_type = [0] * len(EVENT_NAMES)
-        self.queues: dict[str, QueueFigures] = {}
+        # Bounded in all; a queue of another namespace is another queue, whatever its name.
+        self.queues: dict[tuple[int, str], QueueFigures] = {}
         self._others = QueueFigures()
         # Cost: the time of a new job is in its id; only jobs that become ready later are kept here.
         self._ready_ms: dict[bytes, int] = {}
         self._started_ms: dict[bytes, int] = {}
-        self._minutes: dict[int, dict[str, list[int]]] = {}
+        self._minutes: dict[int, Rows] = {}
 
     def observe(self, blocks: list[EventBlock]) -> None:
         """Count new events."""
@@ -97,16 +104,16 @@ class Figures:
             # A derived id carries the time of its parent: such a job was not made just now.
             late = max(0, at_ms - LATE_MS).to_bytes(6, "big")
             # Cost: neighbours are mostly of one queue, so it is looked up when it changes.
-            name = None
+            name, ns = None, 0
             queue = self._others
             for event in block.events:
                 kind = event.type
                 by_type[kind] += 1
                 column = _COLUMN[kind]
                 if column >= 0:
-                    if event.queue != name:
-                        name = event.queue
-                        queue = self.queues.get(name) or self._queue(name)
+                    if event.queue != name or event.ns != ns:
+                        name, ns = event.queue, event.ns
+                        queue = self.queues.get((ns, name)) or self._queue(ns, name)
                     queue.totals[column] += 1
                     if kind == ev.STARTED:
                         self._start(queue, event.job, event.attempt, at_ms)
@@ -141,51 +148,55 @@ class Figures:
             self._ready_ms.clear()
         self._ready_ms[job] = at_ms
 
-    def _queue(self, name: str) -> QueueFigures:
+    def _queue(self, ns: int, name: str) -> QueueFigures:
         if len(self.queues) >= self._queues_max:
-            return self.queues.setdefault(OTHERS, self._others)
-        return self.queues.setdefault(name, QueueFigures())
+            return self.queues.setdefault((DEFAULT_NAMESPACE, OTHERS), self._others)
+        return self.queues.setdefault((ns, name), QueueFigures())
 
     def observe_minutes(self, blocks: list[EventBlock]) -> None:
         """Count events into their minutes; those that are too old are not kept."""
         for block in blocks:
             rows = self._rows(block.at_ms // MINUTE_MS)
-            total = rows[OTHERS]
-            name = None
-            row = total
+            name, ns = None, -1
+            total = row = _new()
             for event in block.events:
                 column = _COLUMN[event.type]
                 if column < 0:
                     continue
+                if event.queue != name or event.ns != ns:
+                    name, ns = event.queue, event.ns
+                    # Invariant: the sum of a namespace is always there; only queues are bounded.
+                    total = rows.get((ns, OTHERS)) or rows.setdefault((ns, OTHERS), _new())
+                    row = rows.get((ns, name)) or _new_row(rows, (ns, name))
                 total[column] += 1
-                if event.queue != name:
-                    name = event.queue
-                    row = rows.get(name) or _new_row(rows, name)
                 row[column] += 1
 
-    def _rows(self, minute: int) -> dict[str, list[int]]:
+    def _rows(self, minute: int) -> "Rows":
         rows = self._minutes.get(minute)
         if rows is None:
-            rows = self._minutes[minute] = {OTHERS: [0] * len(COLUMNS)}
+            rows = self._minutes[minute] = {}
             if len(self._minutes) > MINUTES_KEPT + 1:
                 del self._minutes[min(self._minutes)]
         return rows
 
-    def throughput(self, queue: str | None) -> list[tuple[int, list[int]]]:
+    def throughput(self, ns: int, queue: str | None) -> list[tuple[int, Sequence[int]]]:
         """Return the last sixty minutes, oldest first: when each began, and its counts."""
         last = self._clock.now_ms() // MINUTE_MS
-        nothing = [0] * len(COLUMNS)
-        found: list[tuple[int, list[int]]] = []
+        found: list[tuple[int, Sequence[int]]] = []
         for minute in range(last - MINUTES_KEPT + 1, last + 1):
             rows = self._minutes.get(minute, {})
-            found.append((minute * MINUTE_MS, rows.get(queue or OTHERS, nothing)))
+            found.append((minute * MINUTE_MS, rows.get((ns, queue or OTHERS), _NOTHING)))
         return found
 
 
-def _new_row(rows: dict[str, list[int]], name: str) -> list[int]:
-    row = [0] * len(COLUMNS)
+def _new() -> list[int]:
+    return [0] * len(COLUMNS)
+
+
+def _new_row(rows: "Rows", key: tuple[int, str]) -> list[int]:
+    row = _new()
     if len(rows) <= MINUTE_QUEUES_MAX:
-        rows[name] = row
+        rows[key] = row
     return row
 
 

@@ -15,8 +15,12 @@ _TYPES: Final = {name: number for number, name in enumerate(EVENT_NAMES)}
 
 
 class Filter(Struct, frozen=True):
-    """Conditions that all must hold; None asks for nothing in particular."""
+    """Conditions that all must hold; None asks for nothing in particular.
 
+    Safety: there is no filter without a namespace, so nobody can forget to ask for the caller's.
+    """
+
+    ns: int
     types: frozenset[int] | None = None
     queues: frozenset[str] | None = None
     queue_prefixes: tuple[str, ...] = ()  # part of the condition on queues
@@ -24,12 +28,12 @@ class Filter(Struct, frozen=True):
 
     @property
     def is_open(self) -> bool:
-        """Whether every event passes."""
+        """Whether every event of the namespace passes."""
         return self.types is None and self.queues is None and self.jobs is None
 
     def passes(self, event: Event) -> bool:
         """Whether an event is wanted."""
-        if self.jobs is not None and event.job not in self.jobs:
+        if event.ns != self.ns or (self.jobs is not None and event.job not in self.jobs):
             return False
         if self.types is not None and event.type not in self.types:
             return False
@@ -42,8 +46,8 @@ class Filter(Struct, frozen=True):
         return bool(self.queue_prefixes) and queue.startswith(self.queue_prefixes)
 
 
-def parse_filter(query: Callable[[str], str | None]) -> Filter:
-    """Read `queue`, `job_id` and `type`. Raises `RequestError`."""
+def parse_filter(ns: int, query: Callable[[str], str | None]) -> Filter:
+    """Read `queue`, `job_id` and `type` for a caller of this namespace. Raises `RequestError`."""
     queues, prefixes = None, ()
     listed = _listed(query("queue"), "queue")
     if listed is not None:
@@ -57,7 +61,7 @@ def parse_filter(query: Callable[[str], str | None]) -> Filter:
     listed = _listed(query("type"), "type")
     if listed is not None:
         types = frozenset(number for text in listed for number in _types(text))
-    return Filter(types, queues, prefixes, jobs)
+    return Filter(ns, types, queues, prefixes, jobs)
 
 
 def _listed(text: str | None, field: str) -> list[str] | None:

@@ -143,6 +143,11 @@ class Hub:
             self.wake(stream)
         return len(woken)
 
+    def finish(self) -> None:
+        """Let observers see what is left; for the end, when `run` was cancelled while it rested."""
+        while self.position < self._engine.index:
+            self._read_on()
+
     def batch(self, number: int) -> Batch | None:
         """Return a batch by its number; None when it has left the ring."""
         place = number - (self.next_number - len(self._batches))

@@ -26,7 +26,7 @@ class Waits:
     def __init__(self, engine: "Engine", *, waits_max: int = limits.WAITERS_MAX) -> None:
         self._engine = engine
         self._waits_max = waits_max
-        self._by_job: dict[bytes, set[asyncio.Future[None]]] = {}
+        self._by_job: dict[tuple[int, bytes], set[asyncio.Future[None]]] = {}
         self._is_draining = False
         self.count = 0
 
@@ -37,8 +37,8 @@ class Waits:
             return
         for block in blocks:
             for event in block.events:
-                if event.type in _ENDINGS and event.job in by_job:
-                    _wake(by_job[event.job])
+                if event.type in _ENDINGS and (event.ns, event.job) in by_job:
+                    _wake(by_job[event.ns, event.job])
 
     async def wait(
         self, ns: int, job_id: bytes, timeout_s: float, leaving: "asyncio.Future[None]"
@@ -58,15 +58,15 @@ class Waits:
                 left_s = deadline_s - loop.time()
                 if left_s <= 0 or leaving.done() or self._is_draining:
                     return view
-                await self._wait_event(job_id, left_s, leaving)
+                await self._wait_event((ns, job_id), left_s, leaving)
         finally:
             self.count -= 1
 
     async def _wait_event(
-        self, job_id: bytes, timeout_s: float, leaving: "asyncio.Future[None]"
+        self, key: tuple[int, bytes], timeout_s: float, leaving: "asyncio.Future[None]"
     ) -> None:
         ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        waiting = self._by_job.setdefault(job_id, set())
+        waiting = self._by_job.setdefault(key, set())
         waiting.add(ended)
         try:
             await asyncio.wait(
@@ -74,8 +74,8 @@ class Waits:
             )
         finally:
             waiting.discard(ended)
-            if not waiting and self._by_job.get(job_id) is waiting:
-                del self._by_job[job_id]
+            if not waiting and self._by_job.get(key) is waiting:
+                del self._by_job[key]
 
     def drain(self) -> None:
         """Send everybody home."""

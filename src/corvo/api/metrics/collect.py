@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 from prometheus_client import ProcessCollector
 
 from corvo import __version__
-from corvo.api.http.exchange import Route
+from corvo.api.http.exchange import Route, new_times
 from corvo.api.live.figures import COLUMNS
 from corvo.api.live.hub import Hub
 from corvo.api.metrics.page import Page
@@ -117,6 +117,9 @@ class Metrics:
     def _add_feed(self, page: Page) -> None:
         figures = self._hub.figures
         by_type = figures.by_type
+        # The page is the operator's: sums are of the whole server, queues those of the default
+        # namespace, as above.
+        queues = {name: found for (ns, name), found in figures.queues.items() if not ns}
         for column, name in enumerate(COLUMNS):
             total = sum(queue.totals[column] for queue in figures.queues.values())
             page.counter(f"throughput_{name}", f"jobs {name} since the start", total)
@@ -124,11 +127,11 @@ class Metrics:
                 f"queue_{name}",
                 f"jobs of a queue {name} since the start",
                 ["queue"],
-                [([queue], found.totals[column]) for queue, found in figures.queues.items()],
+                [([queue], found.totals[column]) for queue, found in queues.items()],
             )
-        waits = [(name, queue.waits) for name, queue in figures.queues.items()]
+        waits = [(name, queue.waits) for name, queue in queues.items()]
         page.durations("queue_wait_seconds", "from ready to handed out", "queue", waits)
-        runs = [(name, queue.runs) for name, queue in figures.queues.items()]
+        runs = [(name, queue.runs) for name, queue in queues.items()]
         page.durations("queue_run_seconds", "from handed out to reported on", "queue", runs)
         events = [([name], by_type[kind]) for kind, name in enumerate(EVENT_NAMES) if by_type[kind]]
         page.counters("events", "events by type", ["type"], events)
@@ -200,8 +203,14 @@ class Metrics:
                 errors[route] = errors.get(route, 0) + count
         failed = [([route], count) for route, count in errors.items()]
         page.counters("http_request_errors", "answers of 500 and above", ["route"], failed)
-        times = sorted(self._tallies.times.items())
-        page.durations("http_request_duration_seconds", "time of slow routes", "route", times)
+        times = dict(self._tallies.times)
+        for pattern, route in self._hot.items():
+            if any(route.times):
+                other = times.get(pattern)
+                both = zip(route.times, other or new_times(), strict=True)
+                times[pattern] = [fast + slow for fast, slow in both]
+        text = "from the end of the headers to the answer; a fetch and a wait include their waiting"
+        page.answer_times("http_request_duration_seconds", text, times)
         page.gauge("http_slow_requests_in_flight", "slow requests now", self._tallies.open_count)
 
 

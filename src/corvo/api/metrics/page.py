@@ -1,17 +1,22 @@
 """Metric families, put together with few words, and their text."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 from prometheus_client import generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
 from prometheus_client.metrics_core import Metric
 
+from corvo.api.http.exchange import TIMES_SUM
 from corvo.api.live.figures import BUCKETS_S, Times
 from corvo.runtime.telemetry import Histogram
 
 PREFIX: Final = "corvo_"
 CONTENT_TYPE: Final = b"text/plain; version=0.0.4; charset=utf-8"
+
+# Places of the times of answers that are shown as buckets: 65 microseconds to 69 seconds.
+_FIRST_PLACE: Final = 16
+_LAST_PLACE: Final = 36
 
 Labelled = Iterable[tuple[Sequence[str], float]]
 
@@ -69,6 +74,20 @@ class Page:
                 total += count
                 buckets.append((str(bound), total))
             family.add_metric([value], buckets, sum_value=times.total_ms / 1000)
+        self._families.append(family)
+
+    def answer_times(self, name: str, text: str, times: Mapping[str, Sequence[int]]) -> None:
+        """Add how long answers took, one histogram per route, in buckets that double."""
+        family = HistogramMetricFamily(PREFIX + name, text, labels=["route"])
+        for route, counts in sorted(times.items()):
+            total = 0
+            buckets: list[tuple[str, float]] = []
+            for place, count in enumerate(counts[:TIMES_SUM]):
+                total += count
+                if _FIRST_PLACE <= place <= _LAST_PLACE:
+                    buckets.append((str((1 << place) / 1e9), total))
+            buckets.append(("+Inf", total))
+            family.add_metric([route], buckets, sum_value=counts[TIMES_SUM] / 1e9)
         self._families.append(family)
 
     def take(self, family: Metric) -> None:

@@ -5,7 +5,7 @@ The hot routes count their own answers (`http.exchange.Route.answers`), with les
 
 import re
 import secrets
-from time import monotonic
+from time import monotonic_ns
 from typing import Final
 
 import structlog
@@ -13,7 +13,7 @@ from starlette.exceptions import HTTPException
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from corvo.api.live.figures import Times
+from corvo.api.http.exchange import new_times, observe_time
 from corvo.runtime.telemetry import bind_request, logger
 
 NO_ROUTE: Final = "(none)"
@@ -29,21 +29,21 @@ class Tallies:
     def __init__(self) -> None:
         # Invariant: bounded by routes × methods × statuses; unknown methods share one label.
         self.counts: dict[tuple[str, str, int], int] = {}
-        self.times: dict[str, Times] = {}
+        self.times: dict[str, list[int]] = {}
         self.open_count = 0
 
     def missed(self, method: str, status: int) -> None:
         """Note a request that no route took."""
         self.observe(NO_ROUTE, method, status, 0)
 
-    def observe(self, route: str, method: str, status: int, elapsed_ms: int) -> None:
+    def observe(self, route: str, method: str, status: int, elapsed_ns: int) -> None:
         """Note an answer."""
         key = (route, method if method in _METHODS else "OTHER", status)
         self.counts[key] = self.counts.get(key, 0) + 1
         times = self.times.get(route)
         if times is None:
-            times = self.times[route] = Times()
-        times.observe(elapsed_ms)
+            times = self.times[route] = new_times()
+        observe_time(times, elapsed_ns)
 
 
 _METHODS: Final = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
@@ -76,7 +76,7 @@ class Observed:
                 message = {**message, "headers": headers}
             await send(message)
 
-        began_s = monotonic()
+        began_ns = monotonic_ns()
         tallies.open_count += 1
         try:
             await self._application(scope, receive, watch)
@@ -88,10 +88,10 @@ class Observed:
             raise
         finally:
             tallies.open_count -= 1
-            elapsed_ms = int((monotonic() - began_s) * 1000)
+            elapsed_ns = monotonic_ns() - began_ns
             if status:  # a client that left before its answer got none
-                tallies.observe(self._route, scope["method"], status, elapsed_ms)
-                self._tell(scope, status, elapsed_ms)
+                tallies.observe(self._route, scope["method"], status, elapsed_ns)
+                self._tell(scope, status, elapsed_ns // 1_000_000)
 
     def _tell(self, scope: Scope, status: int, elapsed_ms: int) -> None:
         is_slow = elapsed_ms >= SLOW_MS and not self._waits

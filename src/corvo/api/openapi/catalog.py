@@ -166,6 +166,7 @@ CATALOG: Final[tuple[Op, ...]] = (
     op("GET", f"{_V1}/stats/storage", "Say what takes how much space", "Search", shapes.Storage, refuses=_VIEW, query="after"),
 
     op("POST", f"{_V1}/jobs/bulk", "Do something to many jobs", "Bulk", {200: shapes.BulkAnswer, 202: shapes.BulkAccepted}, wire.BulkRequest, refuses=f"TOO_MANY_QUEUES {_VIEW}"),
+    op("GET", f"{_V1}/bulk", "List bulk operations, the newest first", "Bulk", shapes.BulkPage, query="cursor limit"),
     op("GET", _BULK, "Read a bulk operation", "Bulk", shapes.Bulk, refuses="NOT_FOUND"),
     op("GET", f"{_BULK}/progress", "Follow a bulk operation", "Bulk", str, refuses="NOT_FOUND", media=EVENTS),
     op("POST", f"{_BULK}/abort", "Stop a bulk operation where it stands", "Bulk", shapes.Bulk, wire.Nothing, refuses=_CHANGE),

@@ -13,7 +13,14 @@ from corvo.model import limits
 from corvo.model.command import ImportRecords
 from corvo.model.ids import JOB, render_id
 from corvo.model.outcome import Imported, Rejected
-from corvo.model.record import BatchImport, JobImport, QueueImport
+from corvo.model.record import (
+    BatchImport,
+    JobImport,
+    LimitImport,
+    QueueImport,
+    ScheduleImport,
+    WebhookImport,
+)
 from corvo.model.record_command import ImportedRecord
 
 if TYPE_CHECKING:
@@ -23,6 +30,14 @@ if TYPE_CHECKING:
 _PREFIX: Final = "/api/v1/admin"
 _NOTHING: Final = Reader(wire.Nothing)
 _LINES: Final = b"application/x-ndjson"
+_KINDS: Final = {
+    QueueImport: "queues",
+    LimitImport: "limits",
+    JobImport: "jobs",
+    BatchImport: "batches",
+    ScheduleImport: "schedules",
+    WebhookImport: "webhooks",
+}
 
 
 class AdminRoutes:
@@ -72,7 +87,7 @@ class AdminRoutes:
     async def bring(self, call: Call) -> Answer:
         """`POST /admin/import`: lines of an export; each record is taken or refused by itself."""
         ns = call.principal.ns
-        found = records.parse(call.body, ns, self._context)
+        found = records.parse(call.body, ns, self._context, self._engine.now_ms)
         taken: dict[str, int] = dict.fromkeys(records.KINDS, 0)
         refused: list[dict[str, Any]] = []
         index = self._engine.index
@@ -93,11 +108,7 @@ class AdminRoutes:
 
 
 def _kind(record: ImportedRecord) -> str:
-    if isinstance(record, JobImport):
-        return "jobs"
-    if isinstance(record, QueueImport):
-        return "queues"
-    return "batches" if isinstance(record, BatchImport) else "limits"
+    return _KINDS[type(record)]
 
 
 def _refusal(number: int, rejected: Rejected) -> dict[str, Any]:
@@ -131,6 +142,8 @@ def _weight(record: ImportedRecord) -> int:
         return 400 + texts + sum(len(document) for document in documents if document)
     if isinstance(record, BatchImport):
         return 400 + 18 * len(record.members)
+    if isinstance(record, ScheduleImport):
+        return 400 + len(record.spec.template.payload)
     return 400
 
 
@@ -163,6 +176,14 @@ async def _export(copy: "Copy", ns: int) -> AsyncIterator[bytes]:
         counts["batches"] += len(batches)
         last = batches[-1].id
         yield b"".join(map(records.render, batches))
+    last = b""
+    while schedules := await copy.run(copy.schedules, ns, last, limits.EXPORT_PAGE):
+        counts["schedules"] += len(schedules)
+        last = schedules[-1].spec.template.id
+        yield b"".join(map(records.render, schedules))
+    webhooks = await copy.run(copy.webhooks, ns)
+    counts["webhooks"] = len(webhooks)
+    yield b"".join(map(records.render, webhooks))
     yield records.end(counts)
 
 

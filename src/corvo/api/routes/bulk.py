@@ -1,6 +1,7 @@
 """Routes of bulk operations: start, watch, abort, undo."""
 
 import asyncio
+from collections import deque
 from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Raw
@@ -51,6 +52,7 @@ class BulkRoutes:
         """Paths, methods and operations."""
         return {
             "/api/v1/jobs/bulk": {"POST": self.start},
+            _PREFIX: {"GET": self.list},
             f"{_PREFIX}/{{id}}/abort": {"POST": self.abort},
             f"{_PREFIX}/{{id}}/undo": {"POST": self.undo},
             f"{_PREFIX}/{{id}}": {"GET": self.get},
@@ -157,6 +159,33 @@ class BulkRoutes:
 
     # --- afterwards -----------------------------------------------------------------------------
 
+    async def list(self, call: Call) -> Answer:
+        """`GET /bulk`: operations, the newest first; `cursor` and `limit` page through them."""
+        limit = _limit_of(call)
+        text = call.query("cursor")
+        before = b"" if text is None else parse_id(BULK, text)
+        if before is None:
+            raise RequestError("this is not the cursor of a page", field="cursor")
+        ns, read = call.principal.ns, self._engine.read
+        # Cost: the store is read upwards only, so a page passes over everything older, at about a
+        # microsecond an operation; each of them was asked for by a person, so they are not many.
+        newest: deque[bytes] = deque(maxlen=limit + 1)
+        last = b""
+        while found := read.bulk_ids(ns, last, before, _SLICE):
+            newest += found
+            last = found[-1]
+            await asyncio.sleep(0)
+        has_more = len(newest) > limit
+        if has_more:
+            newest.popleft()
+        shown = [bulk for each in reversed(newest) if (bulk := read.bulk(ns, each)) is not None]
+        members = {
+            "operations": [bulk_members(bulk) for bulk in shown],
+            "cursor": render_id(BULK, newest[0]) if has_more else None,
+            "has_more": has_more,
+        }
+        return answer(members)
+
     async def get(self, call: Call) -> Answer:
         """`GET /bulk/{id}`."""
         return answer(bulk_members(self._find(call)))
@@ -224,6 +253,7 @@ class ProgressEndpoint:
     """The stream of one operation, as an ASGI application."""
 
     path: Final = f"{_PREFIX}/{{id}}/progress"
+    methods: Final = ("GET", "HEAD")  # for whoever asks what the router serves
 
     def __init__(self, routes: BulkRoutes, engine: "Engine") -> None:
         self._routes = routes
@@ -231,7 +261,7 @@ class ProgressEndpoint:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request."""
-        if scope["method"] not in ("GET", "HEAD"):
+        if scope["method"] not in self.methods:
             raise HTTPException(405, headers={"Allow": "GET, HEAD"})
         try:
             await self._routes.progress(Call(scope, b""), receive, send)
@@ -299,6 +329,16 @@ def _ids_of(request: wire.BulkRequest) -> tuple[list[bytes], int]:
     texts = dict.fromkeys(request.job_ids)
     found = [found for text in texts if (found := parse_id(JOB, text)) is not None]
     return found, len(texts) - len(found)
+
+
+def _limit_of(call: Call) -> int:
+    text = call.query("limit")
+    if text is None:
+        return limits.BULK_LIST_DEFAULT
+    value = int(text) if text.isascii() and text.isdigit() and len(text) < 10 else 0
+    if not 1 <= value <= limits.BULK_LIST_MAX:
+        raise RequestError(f"the limit is 1 to {limits.BULK_LIST_MAX}", field="limit")
+    return value
 
 
 def _split(ids: bytes) -> list[bytes]:

@@ -64,7 +64,7 @@ class LiveRoutes:
 
     async def stream(self, call: Call, receive: Receive, send: Send) -> None:
         """`GET /events`: events as they happen, for as long as the client stays."""
-        wanted = parse_filter(call.query)
+        wanted = parse_filter(call.principal.ns, call.query)
         # The header is what a client sends that was cut off; it knows more than the address.
         text = (call.header(b"last-event-id") or b"").decode("latin-1") or call.query(
             "last_event_id"
@@ -113,7 +113,7 @@ class LiveRoutes:
 
     async def page(self, call: Call) -> Answer:
         """`GET /cluster/events`: stored events after a sequence number, oldest first."""
-        wanted = parse_filter(call.query)
+        wanted = parse_filter(call.principal.ns, call.query)
         after_seq = _parse_seq(call.query("after_seq"), "after_seq") or 0
         limit = _parse_limit(call.query("limit"))
         engine = self._engine
@@ -196,7 +196,7 @@ class LiveRoutes:
         queue = call.query("queue") or None
         if queue is not None:
             check_name(queue, "queue")
-        rows = self._hub.figures.throughput(queue)
+        rows = self._hub.figures.throughput(call.principal.ns, queue)
         minutes = [
             {"minute": render_instant(at_ms)} | dict(zip(COLUMNS, counts, strict=True))
             for at_ms, counts in rows
@@ -206,6 +206,8 @@ class LiveRoutes:
 
 class WaitingEndpoint:
     """A GET whose answer takes its time, as an ASGI application."""
+
+    methods: Final = ("GET",)  # for whoever asks what the router serves
 
     def __init__(self, operation: Waiting, index: Callable[[], int]) -> None:
         self._operation = operation

@@ -2,22 +2,34 @@
 
     {"kind": "header", "format": 1, ...}
     {"kind": "queue", ...}   {"kind": "limit", ...}   {"kind": "job", ...}   {"kind": "batch", ...}
-    {"kind": "end", "queues": n, "limits": n, "jobs": n, "batches": n}
+    {"kind": "schedule", ...}   {"kind": "webhook", ...}
+    {"kind": "end", "queues": n, "limits": n, "jobs": n, ...}
 
 Parents come before the jobs that wait for them, and a batch after its jobs. Documents are embedded
-byte for byte. Secrets (`webhook_secret`) are never written. An import checks every line as an
+byte for byte. Secrets are never written. An import checks every line as an
 enqueue would, since it comes from outside.
 """
 
-from typing import Annotated, Any, Final, Literal
+from typing import Any, Final
 
 import msgspec
-from msgspec import Meta, Raw, Struct, field
 from msgspec.structs import replace
 
 from corvo.api import wire
 from corvo.api.decode import invalid, under
 from corvo.api.render import encode, raw
+from corvo.api.routes import standing
+from corvo.api.routes.lines import (
+    BatchLine,
+    ChainLine,
+    EndLine,
+    ErrorLine,
+    HeaderLine,
+    JobLine,
+    LimitLine,
+    Line,
+    QueueLine,
+)
 from corvo.api.routes.queues import patch_of, rate_of
 from corvo.api.translate import HOLD_ACTIONS, TIERS, Context, spec_of, step_of
 from corvo.api.values import (
@@ -51,145 +63,21 @@ from corvo.model.job import (
     Step,
 )
 from corvo.model.queue import TOTAL_NAMES, Gate, Limit, Settings
-from corvo.model.record import BatchImport, JobImport, LimitImport, QueueImport
+from corvo.model.record import (
+    BatchImport,
+    JobImport,
+    LimitImport,
+    QueueImport,
+    ScheduleImport,
+    WebhookImport,
+)
 from corvo.model.record_command import ImportedRecord
 from corvo.model.retry import BACKOFF_NAMES, DEFAULT_RETRY, RetryPolicy
+from corvo.model.schedule import SCHEDULE
 
 FORMAT: Final = 1
-KINDS: tuple[str, ...] = ("queues", "limits", "jobs", "batches")
+KINDS: tuple[str, ...] = ("queues", "limits", "jobs", "batches", "schedules", "webhooks")
 STATES: Final = {name: number for number, name in enumerate(STATE_NAMES)}
-
-Count = wire.Count
-State = Literal[
-    "scheduled", "pending", "active", "retrying", "held", "completed", "dead", "cancelled"
-]
-
-
-class HeaderLine(Struct, kw_only=True, gc=False, tag_field="kind", tag="header"):
-    """The first line of an export."""
-
-    format: int
-    index: Count = 0
-    at: str | None = None
-    server_version: str | None = None
-
-
-class EndLine(Struct, kw_only=True, gc=False, tag_field="kind", tag="end"):
-    """The last line: without it the export is not whole."""
-
-    queues: Count
-    limits: Count
-    jobs: Count
-    batches: Count
-
-
-class TotalsFields(Struct, kw_only=True, gc=False):
-    """Counters that only rise."""
-
-    enqueued: Count = 0
-    started: Count = 0
-    completed: Count = 0
-    failed: Count = 0
-    dead: Count = 0
-
-
-class QueueLine(Struct, kw_only=True, gc=False, tag_field="kind", tag="queue"):
-    """A queue."""
-
-    name: str
-    created_at: str
-    paused: bool = False
-    draining: bool = False
-    settings: wire.SettingsRequest = field(default_factory=wire.SettingsRequest)
-    totals: TotalsFields = field(default_factory=TotalsFields)
-
-
-class LimitLine(wire.LimitRequest, kw_only=True, gc=False, tag_field="kind", tag="limit"):
-    """A named limit."""
-
-    name: str
-    created_at: str | None = None
-
-
-class ErrorLine(Struct, kw_only=True, gc=False):
-    """One failed attempt."""
-
-    attempt: Count
-    run: Count
-    error: str
-    at: str
-    backtrace: str | None = None
-    started_at: str | None = None
-    worker: str | None = None
-    duration_ms: Count = 0
-
-
-class ChainLine(wire.ChainFields, kw_only=True, gc=False):
-    """A chain, and where in it the job stands: -1 is its on_exit handler, -2 its on_failure."""
-
-    id: str
-    step: Annotated[int, Meta(ge=-2, le=limits.CHAIN_STEPS_MAX)]
-
-
-class JobLine(Struct, kw_only=True, gc=False, tag_field="kind", tag="job"):
-    """A job: what was asked for under `spec`, and what became of it."""
-
-    id: str
-    queue: str
-    state: State
-    spec: wire.EnqueueRequest
-    priority: wire.Priority
-    created_at: str
-    max_retries: Annotated[int, Meta(ge=1, le=limits.SAFE_INTEGER_MAX)]
-    chain: ChainLine | None = None
-    batch_id: str | None = None
-    cloned_from: str | None = None
-    attempt: Count = 0
-    run: Annotated[int, Meta(ge=0, le=2**31)] = 0
-    due_at: str | None = None
-    started_at: str | None = None
-    finished_at: str | None = None
-    worker: str | None = None
-    hostname: str | None = None
-    checkpoint: Raw = wire.ABSENT
-    result: Raw = wire.ABSENT
-    progress: Raw = wire.ABSENT
-    usage: Raw = wire.ABSENT
-    errors: Annotated[list[ErrorLine], Meta(max_length=limits.ERRORS_KEPT_LAST + 1)] = []
-    errors_total: Count = 0
-    blocked_by: Annotated[list[str], Meta(max_length=limits.DEPENDS_ON_MAX)] = []
-    unique_until: str | None = None
-    expire_at: str | None = None
-    failed_at: str | None = None
-    cancel_requested_at: str | None = None
-    hold_until: str | None = None
-    hold_action: wire.HoldAction | None = None
-    hold_reason: str | None = None
-    dead_reason: str | None = None
-    decided_by: str | None = None
-    decided_note: str | None = None
-    extra_attempts: Count = 0
-    counted: bool = False
-    parent_failed: bool = False
-
-
-class BatchLine(Struct, kw_only=True, gc=False, tag_field="kind", tag="batch"):
-    """A batch and those of its members that have not ended."""
-
-    id: str
-    total: Count
-    succeeded: Count
-    failed: Count
-    cancelled: Count
-    members: Annotated[list[str], Meta(max_length=limits.ENQUEUE_BATCH_MAX)] = []
-    callback_queue: str | None = None
-    callback_payload: Raw = wire.ABSENT
-    callback_job_id: str | None = None
-    created_at: str | None = None
-    finished_at: str | None = None
-
-
-Line = HeaderLine | QueueLine | LimitLine | JobLine | BatchLine | EndLine
 _decode: Final = msgspec.json.Decoder(Line).decode
 
 
@@ -216,6 +104,10 @@ def render(record: ImportedRecord) -> bytes:
         members = _queue_members(record)
     elif isinstance(record, BatchImport):
         members = _batch_members(record)
+    elif isinstance(record, ScheduleImport):
+        members = standing.schedule_members(record)
+    elif isinstance(record, WebhookImport):
+        members = standing.webhook_members(record)
     else:
         limit = Limit(record.name, record.max, record.rate, record.created_ms)
         members = {"kind": "limit"} | limit_members(limit, Gate())
@@ -260,6 +152,7 @@ def _job_members(record: JobImport) -> dict[str, Any]:
         "chain": _chain_members(spec.chain),
         "batch_id": _maybe_id(BATCH, spec.batch_id),
         "cloned_from": _maybe_id(JOB, spec.cloned_from),
+        "schedule_id": _maybe_id(SCHEDULE, spec.schedule_id),
         "checkpoint": raw(record.checkpoint),
         "result": raw(record.result),
         "progress": raw(record.progress),
@@ -394,7 +287,7 @@ def _maybe_id(prefix: str, identifier: bytes | None) -> str | None:
 # --- reading ----------------------------------------------------------------------------------
 
 
-def parse(body: bytes, ns: int, context: Context) -> list[tuple[int, ImportedRecord]]:
+def parse(body: bytes, ns: int, context: Context, now_ms: int) -> list[tuple[int, ImportedRecord]]:
     """Read all lines of a body with their numbers, from 1. Raises for the first wrong one."""
     found: list[tuple[int, ImportedRecord]] = []
     for number, line in enumerate(body.split(b"\n"), start=1):
@@ -404,7 +297,7 @@ def parse(body: bytes, ns: int, context: Context) -> list[tuple[int, ImportedRec
             text = f"more than {limits.IMPORT_LINES_MAX} records in one call"
             raise RequestError(text, hint="send them in several calls, in the same order")
         try:
-            record = _record(line, ns, context)
+            record = _record(line, ns, context, now_ms)
         except RequestError as error:
             raise under(f"lines[{number}]", error) from error
         if record is not None:
@@ -412,7 +305,24 @@ def parse(body: bytes, ns: int, context: Context) -> list[tuple[int, ImportedRec
     return found
 
 
-def _record(line: bytes, ns: int, context: Context) -> ImportedRecord | None:
+def _record(line: bytes, ns: int, context: Context, now_ms: int) -> ImportedRecord | None:
+    found = _line(line)
+    if isinstance(found, HeaderLine | EndLine):
+        return None
+    if isinstance(found, QueueLine):
+        return _queue(found)
+    if isinstance(found, LimitLine):
+        return _limit(found)
+    if isinstance(found, BatchLine):
+        return _batch(found)
+    if isinstance(found, standing.ScheduleLine):
+        return standing.schedule_of(found, ns, context, now_ms)
+    if isinstance(found, standing.WebhookLine):
+        return standing.webhook_of(found)
+    return _job(found, ns, context)
+
+
+def _line(line: bytes) -> Line:
     try:
         if not line.isascii():
             line.decode()
@@ -423,20 +333,10 @@ def _record(line: bytes, ns: int, context: Context) -> ImportedRecord | None:
         raise RequestError(f"this is not JSON: {error}", code="PARSE_ERROR") from error
     except RecursionError as error:
         raise RequestError("this is nested too deep") from error
-    if isinstance(found, HeaderLine):
-        if found.format != FORMAT:
-            text = f"this export has format {found.format}, this server reads {FORMAT}"
-            raise RequestError(text, field="format")
-        return None
-    if isinstance(found, EndLine):
-        return None
-    if isinstance(found, QueueLine):
-        return _queue(found)
-    if isinstance(found, LimitLine):
-        return _limit(found)
-    if isinstance(found, BatchLine):
-        return _batch(found)
-    return _job(found, ns, context)
+    if isinstance(found, HeaderLine) and found.format != FORMAT:
+        text = f"this export has format {found.format}, this server reads {FORMAT}"
+        raise RequestError(text, field="format")
+    return found
 
 
 def _queue(line: QueueLine) -> QueueImport:
@@ -536,7 +436,9 @@ def _spec(line: JobLine, ns: int, context: Context, identifier: bytes) -> Spec:
         raise RequestError("these are among spec.depends_on", field="blocked_by")
     chain = None if line.chain is None else _chain(line.chain, context)
     origin = None if cloned is None else check_id(JOB, cloned, "cloned_from")
-    return replace(spec, chain=chain, cloned_from=origin)
+    maker = line.schedule_id
+    schedule_id = None if maker is None else check_id(SCHEDULE, maker, "schedule_id")
+    return replace(spec, chain=chain, cloned_from=origin, schedule_id=schedule_id)
 
 
 def _chain(line: ChainLine, context: Context) -> Chain:

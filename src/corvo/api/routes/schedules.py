@@ -151,7 +151,7 @@ class ScheduleRoutes:
         self, call: Call, request: wire.ScheduleRequest, identifier: bytes, *, is_new: bool
     ) -> Answer:
         ns = call.principal.ns
-        spec = self._spec_of(request, ns, identifier)
+        spec = schedule_spec(request, ns, self._context, identifier)
         timing = cron.parse(spec.cron, spec.timezone)
         next_ms = first_slot(timing, spec, self._engine.now_ms)
         if not next_ms:
@@ -167,27 +167,6 @@ class ScheduleRoutes:
             raise not_found("schedule")
         body = encode(views.schedule_members(view) | {"index": index})
         return Answer(201 if is_new else 200, body, index=index)
-
-    def _spec_of(self, request: wire.ScheduleRequest, ns: int, identifier: bytes) -> ScheduleSpec:
-        name = check_name(request.name, "name")
-        if parse_id(SCHEDULE, name) is not None:
-            raise RequestError("a name cannot look like an identifier", field="name")
-        job = wire.EnqueueRequest(**{field: getattr(request, field) for field in _JOB_FIELDS})
-        template = translate.spec_of(job, ns, self._context, identifier)
-        start_ms, until_ms = _bounds_of(request)
-        jitter = request.jitter
-        jitter_most_ms = limits.SCHEDULE_JITTER_MS_MAX
-        return ScheduleSpec(
-            name,
-            " ".join(request.cron.split()),
-            request.timezone or TIMEZONE_DEFAULT,
-            template,
-            sc.OVERLAP_ALLOW if request.overlap is None else OVERLAPS[request.overlap],
-            sc.CATCH_UP_LAST if request.catch_up is None else CATCH_UPS[request.catch_up],
-            0 if jitter is None else parse_duration(jitter, "jitter", most_ms=jitter_most_ms),
-            start_ms,
-            until_ms,
-        )
 
     async def delete(self, call: Call) -> Answer:
         """`DELETE /schedules/{id}`: its jobs stay."""
@@ -281,6 +260,31 @@ class ScheduleRoutes:
             "next_run_at": render_instant(outcome.next_ms) if outcome.next_ms else None,
         }
         return written(members, index)
+
+
+def schedule_spec(
+    request: wire.ScheduleRequest, ns: int, context: Context, identifier: bytes
+) -> ScheduleSpec:
+    """Read what a schedule asks for, but for the calendar. Raises `RequestError`."""
+    name = check_name(request.name, "name")
+    if parse_id(SCHEDULE, name) is not None:
+        raise RequestError("a name cannot look like an identifier", field="name")
+    job = wire.EnqueueRequest(**{field: getattr(request, field) for field in _JOB_FIELDS})
+    template = translate.spec_of(job, ns, context, identifier)
+    start_ms, until_ms = _bounds_of(request)
+    jitter = request.jitter
+    jitter_most_ms = limits.SCHEDULE_JITTER_MS_MAX
+    return ScheduleSpec(
+        name,
+        " ".join(request.cron.split()),
+        request.timezone or TIMEZONE_DEFAULT,
+        template,
+        sc.OVERLAP_ALLOW if request.overlap is None else OVERLAPS[request.overlap],
+        sc.CATCH_UP_LAST if request.catch_up is None else CATCH_UPS[request.catch_up],
+        0 if jitter is None else parse_duration(jitter, "jitter", most_ms=jitter_most_ms),
+        start_ms,
+        until_ms,
+    )
 
 
 def _bounds_of(request: wire.TimingFields) -> tuple[int, int]:

@@ -33,7 +33,7 @@ from corvo.model.command import CreateWebhook, DeleteWebhook, ReplaceWebhook
 from corvo.model.ids import DELIVERY, JOB, WEBHOOK, parse_id, render_id
 from corvo.model.outcome import Duplicate, Enqueued, Rejected, Replayed, WebhookChanged
 from corvo.model.webhook import WebhookView, event_types
-from corvo.webhooks import Dispatcher, GuardError, Record, parse_target, verify
+from corvo.webhooks import Dispatcher, GuardError, Record, Target, parse_target, verify
 from corvo.webhooks.delivery import type_name
 from corvo.webhooks.dispatcher import of_letter
 
@@ -128,28 +128,22 @@ class WebhookRoutes:
 
     def _terms(self, request: wire.WebhookRequest) -> dict[str, Any]:
         """Read everything but the secret."""
+        target = target_of(request.url)
         try:
-            target = parse_target(request.url)
             self._dispatcher.guard.check_literal(target.host)
-        except ValueError as error:
-            raise RequestError(f"the URL {error}", field="url") from error
         except GuardError as error:
             hint = "the operator can allow networks with --webhook-allow"
             raise RequestError(str(error), field="url", hint=hint) from error
         if isinstance(request.secret, str):
             check_note(request.secret, "secret", limits.WEBHOOK_SECRET_BYTES_MAX)
-        timeout_ms = limits.WEBHOOK_TIMEOUT_MS_DEFAULT
-        if request.timeout is not None:
-            most_ms = limits.WEBHOOK_TIMEOUT_MS_MAX
-            timeout_ms = parse_duration(request.timeout, "timeout", least_ms=100, most_ms=most_ms)
         retries = request.retry_limit
         return {
             "url": request.url,
-            "events": _patterns(request.events),
-            "queues": _queues(request.queues),
+            "events": patterns_of(request.events),
+            "queues": queues_of(request.queues),
             "is_enabled": request.enabled is not False,
             "retry_limit": limits.WEBHOOK_RETRIES_DEFAULT if retries is None else retries,
-            "timeout_ms": timeout_ms,
+            "timeout_ms": timeout_of(request.timeout),
         }
 
     # --- outgoing: deliveries -----------------------------------------------------------------
@@ -161,7 +155,7 @@ class WebhookRoutes:
         return answer(_record_members(record))
 
     async def deliveries(self, call: Call) -> Answer:
-        """`GET /webhooks/{id}/deliveries`: the latest since the server started, newest first."""
+        """`GET /webhooks/{id}/deliveries`: the latest, newest first."""
         webhook = self._view(call).webhook
         log = self._dispatcher.log(webhook.ns, webhook.id)
         return answer({"deliveries": [_record_members(record) for record in log]})
@@ -207,6 +201,7 @@ class WebhookRoutes:
             "created_at": maybe_instant(webhook.created_ms),
             "updated_at": maybe_instant(webhook.updated_ms),
             "status": _status(view),
+            "disabled_reason": webhook.disabled_reason or None,
             "suspended_until": maybe_instant(progress.suspended_ms),
             "waiting": self._dispatcher.waiting(webhook.ns, webhook.id),
             "delivered": progress.delivered,
@@ -337,7 +332,24 @@ def _id(call: Call) -> bytes:
     return identifier
 
 
-def _patterns(patterns: list[str] | None) -> tuple[str, ...]:
+def target_of(url: str) -> Target:
+    """Read where a webhook posts to."""
+    try:
+        return parse_target(url)
+    except ValueError as error:
+        raise RequestError(f"the URL {error}", field="url") from error
+
+
+def timeout_of(text: int | str | None) -> int:
+    """Read how long a webhook waits for an answer."""
+    if text is None:
+        return limits.WEBHOOK_TIMEOUT_MS_DEFAULT
+    most_ms = limits.WEBHOOK_TIMEOUT_MS_MAX
+    return parse_duration(text, "timeout", least_ms=100, most_ms=most_ms)
+
+
+def patterns_of(patterns: list[str] | None) -> tuple[str, ...]:
+    """Read which events a webhook wants."""
     if patterns is None:
         return ("*",)
     if not 1 <= len(patterns) <= limits.WEBHOOK_PATTERNS_MAX:
@@ -350,7 +362,8 @@ def _patterns(patterns: list[str] | None) -> tuple[str, ...]:
     return tuple(dict.fromkeys(patterns))
 
 
-def _queues(names: list[str] | None) -> tuple[str, ...]:
+def queues_of(names: list[str] | None) -> tuple[str, ...]:
+    """Read which queues a webhook wants to hear of."""
     if names is None:
         return ()
     if len(names) > limits.WEBHOOK_PATTERNS_MAX:

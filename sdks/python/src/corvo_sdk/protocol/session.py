@@ -9,11 +9,11 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from corvo_sdk import __version__
 from corvo_sdk.errors import ValidationError
 from corvo_sdk.protocol.call import Call, Repeat, Reply, Request
 from corvo_sdk.protocol.exchange import Policy, Servers
 from corvo_sdk.values import with_query
+from corvo_sdk.version import VERSION
 
 DEFAULT_URL: Final = "http://127.0.0.1:8080"
 JSON: Final = "application/json"
@@ -119,6 +119,9 @@ def raw_call(
     repeat = Repeat.ALWAYS if is_repeatable else Repeat.UNLESS_SENT
     if not path.startswith("/"):
         raise ValidationError(f"the path {path!r} does not begin with a slash")
+    if not path.isascii() or any(ord(sign) <= 32 or sign == "\x7f" for sign in path):
+        # What a transport does with such a path differs; a line break could start a second request.
+        raise ValidationError(f"the path {path!r} has to be quoted", hint="urllib.parse.quote")
     request = Request(method, with_query(path, query or {}), sent, encoded, timeout_s)
     return Call(request, answer_of, repeat)
 
@@ -151,4 +154,4 @@ def _value(body: bytes, media: str) -> Any:
 
 
 def _user_agent() -> str:
-    return f"corvo-sdk/{__version__} python/{platform.python_version()}"
+    return f"corvo-sdk/{VERSION} python/{platform.python_version()}"

@@ -2,6 +2,7 @@
 
 import os
 import ssl
+import time
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from typing import Final
@@ -33,12 +34,26 @@ class PooledTransport:
         return urllib3.PoolManager(num_pools=16, maxsize=self._connections, ssl_context=self._tls)
 
     def send(self, base_url: str, request: Request) -> Reply:
-        response = self._open(base_url, request, is_whole=True)
-        return Reply(response.status, _headers(response), response.data)
+        until_s = time.monotonic() + request.timeout_s
+        response = self._open(base_url, request)
+        try:
+            # The time-out of a socket counts from its last byte, so a server that dribbles would
+            # hold a caller for ever; what counts here is the whole answer.
+            pieces: list[bytes] = []
+            for piece in _chunks(base_url, response):
+                pieces.append(piece)
+                if time.monotonic() > until_s:
+                    raise _late(base_url)
+        except ConnectionFailedError:
+            response.close()
+            raise
+        finally:
+            response.release_conn()
+        return Reply(response.status, _headers(response), b"".join(pieces))
 
     @contextmanager
     def stream(self, base_url: str, request: Request) -> Generator[StreamReply, None, None]:
-        response = self._open(base_url, request, is_whole=False)
+        response = self._open(base_url, request)
         try:
             yield StreamReply(response.status, _headers(response), _chunks(base_url, response))
         finally:
@@ -48,7 +63,7 @@ class PooledTransport:
     def close(self) -> None:
         self._pools.clear()
 
-    def _open(self, base_url: str, request: Request, *, is_whole: bool) -> BaseHTTPResponse:
+    def _open(self, base_url: str, request: Request) -> BaseHTTPResponse:
         timeout_s = request.timeout_s
         if self._process_id != os.getpid():
             # Two processes on one connection would read each other's answers.
@@ -62,7 +77,7 @@ class PooledTransport:
                 timeout=urllib3.Timeout(connect=min(timeout_s, _CONNECT_S_MAX), read=timeout_s),
                 retries=False,
                 redirect=False,
-                preload_content=is_whole,
+                preload_content=False,
             )
         except HTTPError as error:
             raise _failure(base_url, error) from error
@@ -80,9 +95,13 @@ def _chunks(base_url: str, response: BaseHTTPResponse) -> Iterator[bytes]:
         raise _failure(base_url, error) from error
 
 
+def _late(base_url: str) -> DeadlineExceededError:
+    return DeadlineExceededError(f"no answer from {base_url} in time", was_sent=True)
+
+
 def _failure(base_url: str, error: HTTPError) -> ConnectionFailedError:
     if isinstance(error, ReadTimeoutError):
-        return DeadlineExceededError(f"no answer from {base_url} in time", was_sent=True)
+        return _late(base_url)
     # A connection that was never made carried nothing. Everything else may have.
     is_untrusted = isinstance(error.__context__, ssl.SSLCertVerificationError)
     if isinstance(error, NewConnectionError | ConnectTimeoutError) or is_untrusted:

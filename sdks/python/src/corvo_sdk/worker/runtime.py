@@ -224,9 +224,7 @@ class Worker:
         handling.is_draining = True
         for fetcher in parts.fetchers:
             fetcher.finish()
-        left = await parts.link.drain() if parts.link is not None else []
-        if left:
-            handling.accept(handling.pools[0], left)
+        await self._give_back_pushed(parts)
         # Safety: an answer on its way has claimed jobs; cut off, each would burn an attempt.
         hurry = self._hurry_asked.is_set()
         await asyncio.wait(fetching, timeout=LAST_FETCH_S / 5 if hurry else LAST_FETCH_S)
@@ -240,8 +238,18 @@ class Worker:
         try:
             async with asyncio.timeout(FLUSH_S):
                 await parts.reporter.wait_idle()
+                while await self._give_back_pushed(parts):
+                    await parts.reporter.wait_idle()
         except TimeoutError:
             _log.error("%d reports could not be delivered", parts.reporter.backlog)
+
+    async def _give_back_pushed(self, parts: "_Parts") -> bool:
+        """Release what came over the link unasked; a claim may have been on its way."""
+        assert parts.link is not None
+        left = await parts.link.drain()
+        if left:
+            parts.handling.accept(parts.handling.pools[0], left)
+        return bool(left)
 
     async def _wait_done(self, handling: Handling) -> bool:
         """Wait for the handlers until the time-out, or until somebody is in a hurry."""

@@ -102,8 +102,9 @@ class StreamLink:
         places = self._place(queues, lease_ms)
         line = await self._connected()
         if not places.inbox and not self._is_draining:
-            await self._grant(line, places, len(places.held) + count)
+            # Before the grant: what comes while it is under way must be seen.
             places.arrived.clear()
+            await self._grant(line, places, len(places.held) + count)
             try:
                 async with asyncio.timeout(wait_s):
                     await places.arrived.wait()
