@@ -8,8 +8,8 @@ from typing import Protocol
 import pytest
 
 from corvo_sdk import Client
-from tests.support.process import ROOT, ServerProcess
 from tests.support.page import Page, free_port
+from tests.support.process import ROOT, ServerProcess
 
 
 @pytest.fixture(scope="session")

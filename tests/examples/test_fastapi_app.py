@@ -9,8 +9,8 @@ import pytest
 
 from corvo_sdk import Client
 from tests.examples.conftest import Start
-from tests.support.process import ServerProcess
 from tests.support.page import free_port
+from tests.support.process import ServerProcess
 from tests.support.worker import wait_until
 
 pytest.importorskip("fastapi", reason="the example is a FastAPI service")
