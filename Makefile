@@ -62,8 +62,9 @@ peers: ## install the systems `make bench ARGS=peers` compares with, into .venv-
 scenarios: setup ## replay the text conversations (ARGS=--rewrite to accept what is said now)
 	$(BIN)/python -m pytest tests/scenarios $(ARGS)
 
-soak: setup ## let the judges of the machine search for as long as they like
-	CORVO_PROFILE=long $(BIN)/python -m pytest -n $(WORKERS) --timeout 0 tests/model $(ARGS)
+soak: setup ## let the judges of machine and view search for as long as they like
+	CORVO_PROFILE=long $(BIN)/python -m pytest -n $(WORKERS) --timeout 0 tests/model tests/integration/view \
+	  tests/crash/test_view_kill.py $(ARGS)
 
 openapi: setup ## rewrite spec/openapi.json from the wire types and the catalog of routes
 	$(BIN)/python -m corvo.api.openapi > spec/openapi.json

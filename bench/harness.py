@@ -34,6 +34,8 @@ class Scale(msgspec.Struct, frozen=True):
     engine_commands: int = 32_000
     load_seconds: float = 10.0
     worker_jobs: int = 50_000
+    view_events: int = 600_000
+    rebuild_jobs: int = 1_000_000
 
 
 FULL = Scale(is_quick=False)
@@ -52,6 +54,8 @@ QUICK = Scale(
     engine_commands=640,
     load_seconds=0.5,
     worker_jobs=2_000,
+    view_events=1_500,
+    rebuild_jobs=1_000,
 )
 
 

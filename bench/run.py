@@ -6,6 +6,8 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from msgspec.structs import replace
+
 # Cost: none. `bench/run.py` started as a file must find the packages beside it.
 sys.path[:0] = [
     str(Path(__file__).resolve().parents[1] / part) for part in (".", "src", "sdks/python/src")
@@ -18,6 +20,7 @@ from bench import (  # noqa: E402 - see the line above
     restart_figures,
     scale_figures,
     search_figures,
+    view_figures,
     wait_figures,
     worker_figures,
 )
@@ -47,6 +50,9 @@ FIGURES: dict[str, Callable[[Scale], list[Figure]]] = {
     "view": http_figures.view,
     "peers": peer_figures.peers,
     "worker": worker_figures.worker,
+    "catchup": view_figures.catchup,
+    "rebuild": view_figures.rebuild,
+    "stream": view_figures.stream,
 }
 RESULTS = Path(__file__).resolve().parent / "results"
 
@@ -57,23 +63,24 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("figures", nargs="*", metavar="FIGURE", help=f"of: {', '.join(FIGURES)}")
     parser.add_argument("--quick", action="store_true", help="tiny runs that only prove they work")
     parser.add_argument("--rounds", type=int, help="interleaved rounds per comparison")
+    parser.add_argument("--events", type=int, help="events of catchup")
+    parser.add_argument("--jobs", type=int, help="jobs of rebuild")
     options = parser.parse_args(arguments)
     unknown = [name for name in options.figures if name not in FIGURES]
     if unknown:
         parser.error(f"no such figure: {', '.join(unknown)}")
     scale = QUICK if options.quick else FULL
-    if options.rounds:
-        scale = _with_rounds(scale, options.rounds)
+    sizes = {
+        "rounds": options.rounds,
+        "view_events": options.events,
+        "rebuild_jobs": options.jobs,
+    }
+    scale = replace(scale, **{name: size for name, size in sizes.items() if size})
     printer = Printer(options.quick)
     printer.say(*describe_machine())
     printer.say(f"client    {'wrk' if WRK else 'python (heavier than wrk: compare ratios only)'}")
     is_met = sum(not _run(name, scale, printer) for name in options.figures or FIGURES) == 0
     return 0 if is_met else 1
-
-
-def _with_rounds(scale: Scale, rounds: int) -> Scale:
-    fields = {name: getattr(scale, name) for name in scale.__struct_fields__}
-    return Scale(**{**fields, "rounds": rounds})
 
 
 def _run(name: str, scale: Scale, printer: "Printer") -> bool:

@@ -66,6 +66,10 @@ def _first_pages(path: Path, count: int, scale: Scale) -> list[Figure]:
     view = _View(build(path, count), count, scale)
     view.search("queue and state", 20, queue="q3", states=["pending"])
     view.search("two states", 20, states=["pending", "dead"])
+    view.search("two states of a queue", 20, states=["pending", "dead"], queue="q3")
+    view.search("a queue in all its states", 20, queue="q3")
+    view.ask("storage", 20, "storage", {"ns": 0})
+    view.ask("graph of a job", 20, "job_graph", {"ns": 0, "job_id": _id(count // 2)})
     view.search("dead letter", 20, "finished_at", states=["dead"])
     view.search("dead letter of a queue", 20, "finished_at", states=["dead"], queue="q3")
     job = {"ns": 0, "job_id": _id(count // 2)}
@@ -130,6 +134,11 @@ def build(path: Path, count: int) -> apsw.Connection:
             f"INSERT INTO queues (ns, name, created_ms, paused, draining, settings, {names},"
             f" {', '.join(rest)}, total_dead) SELECT ns, queue, 0, 0, 0, '{{}}', {sums},"
             " 0, 0, 0, 0, 0, 0 FROM jobs GROUP BY ns, queue",
+        )
+        schema.run(
+            writer,
+            "INSERT INTO queue_storage SELECT ns, queue, count(*), sum(bytes), 0, 0,"
+            " sum(error_count) FROM jobs JOIN job_payloads USING (n) GROUP BY ns, queue",
         )
     writer.close()
     return schema.open_reader(path)

@@ -66,13 +66,13 @@ def corvo_rate(jobs: int, link: str) -> float:
 
 
 def _watch(server: Corvo, jobs: int) -> float:
-    first, first_s = 0, 0.0
-    until_s = time.perf_counter() + SECONDS_MAX
+    # A run so short that it ends between two looks counts with the start of the worker.
+    first, first_s = 0, time.perf_counter()
+    until_s = first_s + SECONDS_MAX
     while time.perf_counter() < until_s:
         done = int(server.queue(QUEUE)["completed"])
         now_s = time.perf_counter()
         if done >= jobs:
-            check(first > 0, "all jobs were done before the clock began; take more of them")
             return (done - first) / (now_s - first_s)
         if not first and done >= jobs // 10:
             first, first_s = done, now_s

@@ -24,6 +24,10 @@ from tests.support.process import ROOT, environment
         "kept",
         "view",
         "peers",  # skips itself where the other systems are not installed
+        "worker",
+        "catchup",
+        "rebuild",
+        "stream",
     ],
 )
 def test_figure_runs_and_verifies_itself(figure: str) -> None:

@@ -28,6 +28,7 @@ from corvo.view.standing import Standing
 
 TABLES_OF_JOBS = (
     "job_payloads",
+    "job_dependencies",
     "job_documents",
     "job_tags",
     "job_workers",
@@ -35,7 +36,10 @@ TABLES_OF_JOBS = (
     "job_usage",
     "job_iterations",
 )
-TABLES = ("job_events", "queues", "batches", "queue_minutes", "job_marks", "workers")
+TABLES = (
+    *("job_events", "queues", "batches", "queue_minutes", "job_marks", "workers"),
+    *("schedules", "webhooks", "queue_storage"),
+)
 
 
 class BareEngine:

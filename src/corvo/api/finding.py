@@ -54,8 +54,9 @@ class ViewFinder:
         wanted = self._read_filter(filter_text, ns)
         query = {"filter": wanted, "page": page, "budget_ms": BUDGET_MS}
         found = _decode(await self._ask("search_ids", query, index))
-        if found.partial and not found.jobs:
-            # Asking again would look at the same jobs for as long, and find as little.
+        if found.partial and not found.cursor:
+            # Asking again would look at the same jobs for as long, and get no further. A part with
+            # a cursor, even an empty one, is a page like any other.
             raise RequestError(
                 f"nothing was found within {BUDGET_MS} ms",
                 field="filter",

@@ -18,6 +18,8 @@ class Reads:
         "_machine",
         "batch",
         "copy_job",
+        "copy_schedule",
+        "copy_webhook",
         "dead_letters",
         "job",
         "limit",
@@ -41,9 +43,11 @@ class Reads:
         self.limits: Callable[[int], list[tuple[Limit, Gate]]] = machine.limits
         self.limit: Callable[[int, str], tuple[Limit, Gate] | None] = machine.limit
         self.batch: Callable[[int, bytes], BatchView | None] = machine.batch
-        # These two hand out the machine's own objects: encode them before the next entry.
+        # These hand out the machine's own objects: encode them before the next entry.
         self.copy_job = machine.copy_job
         self.queue_record: Callable[[int, str], QueueRecord | None] = machine.queue_record
+        self.copy_schedule = machine.copy_schedule
+        self.copy_webhook = machine.copy_webhook
         self.webhooks: Callable[[int], list[WebhookView]] = machine.webhooks
         self.webhook: Callable[[int, bytes], WebhookView | None] = machine.webhook
         self.dead_letters: Callable[[int, bytes, int], list[DeadLetter]] = machine.dead_letters

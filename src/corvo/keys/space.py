@@ -294,6 +294,11 @@ def dead_letter_prefix(ns: int, webhook_id: bytes) -> bytes:
     return WEBHOOK + pack_u16(ns) + b"d" + webhook_id
 
 
+def is_webhook(key: bytes) -> bool:
+    """Whether a key of the family `w` is that of a webhook itself."""
+    return key[3:4] == b"h"
+
+
 def job_of(key: bytes) -> bytes:
     """Return the job id at the end of a location key (R, W, S, A, H)."""
     return key[-16:]

@@ -4,12 +4,30 @@ Small ones lie in the job record; one over `INLINE_BYTES_MAX` gets its own key, 
 change or a heartbeat does not rewrite it.
 """
 
+import msgspec
+
 from corvo.keys import codec, space
 from corvo.machine.places import rare
 from corvo.machine.state import State
 from corvo.model import job as jb
 from corvo.model import limits
 from corvo.model.job import Job, JobError
+
+_OPENINGS_MAX = 32  # brackets in a report of usage that is looked into
+_ITERATION_MAX = 2**31 - 1
+_STATUS_CHARACTERS_MAX = 40
+
+
+class _Iteration(msgspec.Struct, gc=False):
+    """What of a report of usage speaks of an iteration."""
+
+    iteration: int
+    status: str = "reported"
+    input_tokens: int = 0
+    output_tokens: int = 0
+
+
+_decode_iteration = msgspec.json.Decoder(_Iteration).decode
 
 
 def _store(state: State, job: Job, value: bytes | None, kind: bytes, flag: int) -> bytes | None:
@@ -44,6 +62,31 @@ def set_progress(state: State, job: Job, value: bytes | None) -> None:
 def set_usage(state: State, job: Job, value: bytes | None) -> None:
     """Keep the last usage report, as given."""
     rare(job).usage = _store(state, job, value, space.BLOB_USAGE, jb.FLAG_USAGE_BLOB)
+
+
+def iteration_of(usage: bytes) -> dict[str, object] | None:
+    """Say which iteration a report of usage is about; None when it names none.
+
+    Safety: how deep a document may be nested before it can not be read depends on the interpreter,
+    so only flat ones are looked into. Anything that does not fit is no iteration, never a fault.
+    """
+    if b'"iteration"' not in usage or usage.count(b"{") + usage.count(b"[") > _OPENINGS_MAX:
+        return None
+    try:
+        found = _decode_iteration(usage)
+    except (msgspec.MsgspecError, UnicodeDecodeError):
+        return None
+    if not 0 <= found.iteration <= _ITERATION_MAX:
+        return None
+    about: dict[str, object] = {
+        "iteration": found.iteration,
+        "status": found.status[:_STATUS_CHARACTERS_MAX],
+    }
+    for name in ("input_tokens", "output_tokens"):
+        count = getattr(found, name)
+        if 0 < count <= _ITERATION_MAX:
+            about[name] = count
+    return about
 
 
 def checkpoint(state: State, job: Job) -> bytes | None:

@@ -6,16 +6,19 @@ that a reader of everything does not evict what the hot path needs) and a checkp
 
 from collections.abc import Callable, Iterator
 
+from msgspec.structs import replace
+
 from corvo.keys import codec, space
 from corvo.keys.order import successor
-from corvo.machine import documents
+from corvo.machine import documents, schedules, webhooks
 from corvo.machine.kv import Reader
 from corvo.machine.state import State
 from corvo.model import job as jb
-from corvo.model.copied import JobCopy
+from corvo.model.copied import JobCopy, ScheduleCopy, WebhookCopy
 from corvo.model.event import EventBlock
 from corvo.model.job import Batch, Job, JobError, Spec
 from corvo.model.queue import QueueRecord
+from corvo.model.webhook import WebhookView
 
 Get = Callable[[bytes], bytes | None]
 
@@ -49,6 +52,23 @@ def copy_job(
         if job.flags & jb.FLAG_ERRORS:
             copy.errors = _errors_since(state.store.get, job, errors_since_ms)
     return copy
+
+
+def copy_schedule(state: State, ns: int, schedule_id: bytes) -> ScheduleCopy | None:
+    """Copy a schedule as it stands."""
+    view = schedules.read_schedule(state, ns, schedule_id)
+    return ScheduleCopy(view.spec, view.schedule) if view is not None else None
+
+
+def copy_webhook(state: State, ns: int, webhook_id: bytes) -> WebhookCopy | None:
+    """Copy a webhook, without its secret."""
+    view = webhooks.read_webhook(state, ns, webhook_id)
+    return _without_secret(view) if view is not None else None
+
+
+def _without_secret(view: WebhookView) -> WebhookCopy:
+    webhook, is_suspended = view.webhook, view.progress.suspended_ms > 0
+    return WebhookCopy(replace(webhook, secret=""), bool(webhook.secret), is_suspended)
 
 
 def _load_spec(get: Get, job: Job) -> Spec:
@@ -115,6 +135,25 @@ def batches_of(reader: Reader) -> Iterator[Batch]:
     """Read all batches."""
     for _, value in _pairs(reader, space.BATCH):
         yield codec.decode_batch(value)
+
+
+def schedules_of(reader: Reader) -> Iterator[ScheduleCopy]:
+    """Copy all schedules; specs and records lie in the same order under two prefixes."""
+    specs = _pairs(reader, space.SCHEDULE_SPEC)
+    for key, value in _pairs(reader, space.SCHEDULE):
+        spec_key, raw = next(specs)
+        assert spec_key[1:] == key[1:], "schedules and their specs are not paired"
+        yield ScheduleCopy(codec.decode_schedule_spec(raw), codec.decode_schedule(value))
+
+
+def webhooks_of(reader: Reader) -> Iterator[WebhookCopy]:
+    """Copy all webhooks, without their secrets."""
+    for key, value in _pairs(reader, space.WEBHOOK):
+        webhook = codec.decode_webhook(value) if space.is_webhook(key) else None
+        if webhook is not None:
+            raw = reader.get(space.webhook_progress_key(webhook.ns, webhook.id))
+            assert raw is not None, "a webhook without its progress"
+            yield _without_secret(WebhookView(webhook, codec.decode_progress(raw)))
 
 
 def jobs_of(reader: Reader, names: dict[int, str]) -> Iterator[JobCopy]:

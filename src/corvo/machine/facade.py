@@ -20,7 +20,7 @@ from corvo.machine.kv import Reader, Store
 from corvo.machine.sweep import SweepPolicy
 from corvo.model.bulk import Bulk
 from corvo.model.command import Command, Entry
-from corvo.model.copied import JobCopy
+from corvo.model.copied import JobCopy, ScheduleCopy, WebhookCopy
 from corvo.model.event import EventBlock
 from corvo.model.outcome import Outcome
 from corvo.model.queue import Gate, Limit, QueueRecord
@@ -246,6 +246,14 @@ class Machine:
         return extract.copy_job(
             self._state, ns, job_id, has_spec=has_spec, errors_since_ms=errors_since_ms
         )
+
+    def copy_schedule(self, ns: int, schedule_id: bytes) -> ScheduleCopy | None:
+        """Copy a schedule for a reader elsewhere."""
+        return extract.copy_schedule(self._state, ns, schedule_id)
+
+    def copy_webhook(self, ns: int, webhook_id: bytes) -> WebhookCopy | None:
+        """Copy a webhook for a reader elsewhere, without its secret."""
+        return extract.copy_webhook(self._state, ns, webhook_id)
 
     def queue_record(self, ns: int, name: str) -> QueueRecord | None:
         """Return the record of a queue itself; valid until the next entry."""

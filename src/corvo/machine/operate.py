@@ -198,6 +198,8 @@ def _move_within(state: State, queue: Queue, job: Job, command: MoveJob) -> JobC
         job.attempt = 0
         state.dirty[job.id] = job
         state.touch(queue)
+        # Whoever keeps a picture of jobs learns of every change from an event.
+        state.emit(ev.MOVED, job, queue.record.name, {"from": queue.record.name})
     if not command.keep_priority:
         set_tier(state, queue, job, TIER_NORMAL)
     return JobChanged("moved", job.state)

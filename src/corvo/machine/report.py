@@ -92,7 +92,7 @@ def ack_job(state: State, command: AckJob) -> Ended | Rejected:
     if command.result is not None:
         documents.set_result(state, job, command.result)
     if command.checkpoint is not None or command.usage is not None:
-        _keep(state, job, command.checkpoint, command.usage)
+        _keep(state, queue, job, command.checkpoint, command.usage)
     found = job.rare
     if found is not None:
         found.answer = None
@@ -106,12 +106,25 @@ def ack_job(state: State, command: AckJob) -> Ended | Rejected:
     return _COMPLETED
 
 
-def _keep(state: State, job: Job, checkpoint: bytes | None, usage: bytes | None) -> None:
+def _keep(
+    state: State, queue: Queue, job: Job, checkpoint: bytes | None, usage: bytes | None
+) -> None:
     """Keep what a worker reported besides the outcome."""
     if checkpoint is not None:
         documents.set_checkpoint(state, job, checkpoint)
     if usage is not None:
-        documents.set_usage(state, job, usage)
+        _keep_usage(state, queue, job, usage)
+
+
+def _keep_usage(state: State, queue: Queue, job: Job, usage: bytes) -> None:
+    """Keep the last report of usage; one that names an iteration is an event, too.
+
+    The record holds the last report alone. What became of each iteration is told by the events.
+    """
+    documents.set_usage(state, job, usage)
+    about = documents.iteration_of(usage)
+    if about is not None:
+        state.emit(ev.ITERATED, job, queue.record.name, about)
 
 
 def _hold_of(
@@ -131,7 +144,7 @@ def fail_job(state: State, command: FailJob) -> Ended | Rejected:
     if not isinstance(held, tuple):
         return held
     queue, job = held
-    _keep(state, job, command.checkpoint, command.usage)
+    _keep(state, queue, job, command.checkpoint, command.usage)
     error = command.error or "failed"
     documents.add_error(state, job, error, command.backtrace)
     places.rare(job).failed_ms = state.now_ms
@@ -249,7 +262,7 @@ def heartbeat_job(state: State, command: HeartbeatJob) -> Beaten | Rejected:
         documents.set_checkpoint(state, job, command.checkpoint)
         state.emit(ev.CHECKPOINT, job, name)
     if command.usage is not None:
-        documents.set_usage(state, job, command.usage)
+        _keep_usage(state, queue, job, command.usage)
     is_cancelled = job.rare is not None and job.rare.cancel_ms > 0
     return Beaten(BEAT_CANCEL if is_cancelled else BEAT_OK, job.lease_until_ms)
 

@@ -227,6 +227,10 @@ def fire_schedule(state: State, command: FireSchedule) -> Swept:
         # A slot may come round again when the schedule was replaced at that very moment.
         if slot_ms > record.last_slot_ms:
             _decide(state, record, spec, slot_ms)
+        else:
+            # Whoever keeps a picture of schedules learns of every change from an event.
+            about: dict[str, object] = {"slot_ms": slot_ms, "reason": "decided"}
+            _note(state, ev.SCHEDULE_SKIPPED, record, spec, about)
     _stand_at(state, record, spec, command.next_ms)
     _save(state, record)
     return Swept(max(1, len(command.slots)))

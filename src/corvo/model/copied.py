@@ -9,6 +9,8 @@ from msgspec import Struct
 
 from corvo.model.job import Batch, Job, JobError, Spec
 from corvo.model.queue import QueueRecord
+from corvo.model.schedule import Schedule, ScheduleSpec
+from corvo.model.webhook import Webhook
 
 
 class JobCopy(Struct, array_like=True, gc=False):
@@ -26,6 +28,21 @@ class JobCopy(Struct, array_like=True, gc=False):
     lock_ms: int = 0  # when the unique lock it owns runs out; 0: it owns none
 
 
+class ScheduleCopy(Struct, array_like=True, gc=False):
+    """One schedule: what was asked for, and how far it has come."""
+
+    spec: ScheduleSpec
+    schedule: Schedule
+
+
+class WebhookCopy(Struct, array_like=True, gc=False):
+    """One webhook. Safety: made by `machine.extract` only, which takes the secret out."""
+
+    webhook: Webhook  # its secret is empty
+    has_secret: bool
+    is_suspended: bool  # the rest of its progress changes without an event and is not copied
+
+
 class Copies(Struct, array_like=True, gc=False, tag="copies"):
     """What was asked for, and what of it does not exist (any more)."""
 
@@ -35,3 +52,7 @@ class Copies(Struct, array_like=True, gc=False, tag="copies"):
     gone_jobs: list[bytes]
     gone_queues: list[tuple[int, str]]
     gone_batches: list[bytes]
+    schedules: list[ScheduleCopy] = []
+    webhooks: list[WebhookCopy] = []
+    gone_schedules: list[bytes] = []
+    gone_webhooks: list[bytes] = []

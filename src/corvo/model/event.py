@@ -78,6 +78,7 @@ EVENT_NAMES = (
     "webhook.deleted",
     "webhook.suspended",
     "webhook.resumed",
+    "iterated",
 )
 (
     ENQUEUED,
@@ -148,6 +149,7 @@ EVENT_NAMES = (
     WEBHOOK_DELETED,
     WEBHOOK_SUSPENDED,
     WEBHOOK_RESUMED,
+    ITERATED,
 ) = range(len(EVENT_NAMES))
 
 

@@ -18,7 +18,7 @@ from typing import Any
 from corvo.keys.codec import Meta
 from corvo.machine import extract
 from corvo.machine.kv import Reader
-from corvo.model.copied import JobCopy
+from corvo.model.copied import JobCopy, ScheduleCopy, WebhookCopy
 from corvo.model.event import EventBlock
 from corvo.model.job import Batch
 from corvo.model.queue import QueueRecord
@@ -73,6 +73,12 @@ class CheckpointSource:
     def jobs(self) -> Iterator[JobCopy]:
         names = {record.id: record.name for record in self._queues}
         return extract.jobs_of(self._reader, names)
+
+    def schedules(self) -> Iterator[ScheduleCopy]:
+        return extract.schedules_of(self._reader)
+
+    def webhooks(self) -> Iterator[WebhookCopy]:
+        return extract.webhooks_of(self._reader)
 
     def blocks(self) -> Iterator[tuple[int, EventBlock]]:
         return extract.blocks_of(self._reader, self._meta.event_floor if self._meta else 0)

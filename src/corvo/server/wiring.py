@@ -152,6 +152,7 @@ async def build(config: Config, fatal: Fatal) -> Server:
     surface.metrics.add(partial(_add_view, view))
     keeper = None
     if view.is_on:
+        engine.hold_feed(lambda: view.standing.needed_index)
         directory = None if config.ephemeral else Layout(config.data_dir).view
         keeper = ViewKeeper(view, directory, config.log_format)
         tasks.start("view", keeper.run())

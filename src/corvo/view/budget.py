@@ -16,20 +16,21 @@ OVER: Final = (apsw.InterruptError, TimeoutError)
 
 
 class Budget:
-    """Within it, a query that takes longer raises one of `OVER`."""
+    """Within it, a query that takes longer raises one of `OVER`. One may lie within another."""
 
     def __init__(self, connection: apsw.Connection, budget_ms: int) -> None:
         self._connection = connection
         self._until = monotonic() + budget_ms / 1_000
+        self._outer = float("inf")
 
     def __enter__(self) -> Self:
         functions.register(self._connection)
-        functions.set_deadline(self._until)
+        self._outer = functions.set_deadline(self._until)
         self._connection.set_progress_handler(self._is_over, _STEPS, id=self)
         return self
 
     def __exit__(self, *_error: object) -> None:
-        functions.set_deadline(float("inf"))
+        functions.set_deadline(self._outer)
         self._connection.set_progress_handler(None, id=self)
 
     def _is_over(self) -> bool:

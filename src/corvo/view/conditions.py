@@ -75,6 +75,14 @@ def conditions(wanted: Filter) -> Conditions:
     return Conditions(light, _payload(wanted))
 
 
+def bounds(wanted: Filter, column: str) -> list[Sql]:
+    """Make the conditions of a filter on the span of one column of times, if there are any."""
+    for field, name in _RANGES.items():
+        if name == column:
+            return _range(f"j.{column}", getattr(wanted, field))
+    return []
+
+
 def _range(column: str, wanted: Range) -> list[Sql]:
     found: list[Sql] = []
     if wanted.after_ms is not None:

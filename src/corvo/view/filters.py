@@ -98,6 +98,8 @@ class Place(Struct, frozen=True, array_like=True, gc=False):
     value: int | None
     created_ms: int
     id: str
+    # Looking at all payloads first took too long on an earlier page: walk in order from the start.
+    is_walk: bool = False
 
 
 _decode_place: Final = msgspec.msgpack.Decoder(Place).decode

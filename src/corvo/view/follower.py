@@ -232,7 +232,8 @@ class Follower:
 
     def _apply_next(self, file: _File) -> str:
         """Ask for what follows and write it in one transaction; returns why that can not be."""
-        self._tell(Pull(file.cursor.position, self._events_count))
+        stands = file.cursor
+        self._tell(Pull(stands.position, self._events_count, stands.block_position))
         answer = self._receive()
         if isinstance(answer, Slice) and _is_empty(file.cursor, answer):
             return ""
@@ -246,6 +247,7 @@ class Follower:
             if not reason:
                 self._fetch_wanted(file.projection)
                 file.cursor = self._write_slice(file, answer)
+                file.projection.finish()
                 cursor.save(file.connection, file.cursor)
         # Safety: rows committed without their cursor do no harm, since the file is thrown away.
         return reason

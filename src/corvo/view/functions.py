@@ -44,9 +44,13 @@ def register(connection: apsw.Connection) -> None:
     _known.add(connection)
 
 
-def set_deadline(until: float) -> None:
-    """Let what takes long within one row end at this time of this thread's clock."""
-    _local.until = until
+def set_deadline(until: float) -> float:
+    """Let what takes long within one row end at this time of this thread's clock.
+
+    Returns the time that held before.
+    """
+    before, _local.until = _local.until, until
+    return before
 
 
 def _is_over() -> bool:

@@ -79,8 +79,8 @@ class _Graph:
                 "j.id IN (SELECT value FROM json_each(?))", encode_json(sorted(wanted)).decode()
             )
         self.add("j.parent_id = ?", start["id"])
-        # Nobody asks for this often enough to pay for an index; the time budget bounds it.
-        self.add("instr(p.options, ?) > 0", f'"{start["id"]}"')
+        waiting = "SELECT n FROM job_dependencies WHERE parent_id = ?"
+        self.add(f"j.n IN ({waiting})", start["id"])
 
     def connect(self) -> list[dict[str, str]]:
         """The edges between the jobs that are here."""

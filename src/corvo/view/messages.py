@@ -46,6 +46,7 @@ class Pull(Struct, array_like=True, tag="pull"):
 
     position: int
     events: int = 0  # events applied since the process began
+    block_position: int = 0  # of the last block of events applied
 
 
 class Progress(Struct, array_like=True, tag="progress"):

@@ -14,24 +14,27 @@ import apsw
 
 from corvo.model import event as ev
 from corvo.model import limits
-from corvo.model.copied import Copies, JobCopy
+from corvo.model.copied import Copies, JobCopy, ScheduleCopy, WebhookCopy
 from corvo.model.event import EVENT_NAMES, EventBlock
-from corvo.model.ids import BATCH, JOB, parse_id, render_id
+from corvo.model.ids import BATCH, JOB, WEBHOOK, parse_id, render_id
 from corvo.model.job import UNIQUE_MODE_NAMES, Batch, Spec
 from corvo.model.queue import QueueRecord
-from corvo.view import rows
+from corvo.model.schedule import SCHEDULE
+from corvo.view import rows, small_rows
 from corvo.view.minutes import Minutes
+from corvo.view.storage import Storage
 
 _COLUMNS: Final = (*rows.SPEC_COLUMNS, *rows.JOB_COLUMNS)
 _INSERT_JOB = (
-    f"INSERT INTO jobs ({', '.join(_COLUMNS)}, scheduled_ms, tags) "
-    f"VALUES ({', '.join('?' * len(_COLUMNS))}, ?, jsonb(?)) RETURNING n"
+    f"INSERT INTO jobs ({', '.join(_COLUMNS)}, scheduled_ms, tags, payload_bytes) "
+    f"VALUES ({', '.join('?' * len(_COLUMNS))}, ?, jsonb(?), ?)"
 )
 _UPDATE_JOB = (
     f"UPDATE jobs SET {', '.join(f'{name} = ?' for name in rows.JOB_COLUMNS)}, "
     "scheduled_ms = coalesce(?, asked_ms) WHERE n = ?"
 )
-_FIND_JOB = "SELECT n, queue, last_error, unique_key FROM jobs WHERE id = ?"
+_SIZES: Final = "payload_bytes, result_bytes, checkpoint_bytes, error_count"
+_FIND_JOB = f"SELECT n, queue, last_error, unique_key, worker_id, {_SIZES} FROM jobs WHERE id = ?"
 _WRITE_PAYLOAD = (
     "INSERT OR REPLACE INTO job_payloads (n, payload_text, payload, options, bytes) "
     "VALUES (?1, ?2, CASE WHEN json_valid(?2) THEN jsonb(?2) END, ?3, ?4)"
@@ -42,15 +45,22 @@ _WRITE_ERROR = "INSERT OR REPLACE INTO job_errors VALUES (?, ?, ?, ?, ?, ?, ?, ?
 _WRITE_USAGE = "INSERT OR REPLACE INTO job_usage VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 _WRITE_QUEUE = f"INSERT OR REPLACE INTO queues VALUES ({', '.join('?' * 20)})"
 _WRITE_BATCH = f"INSERT OR REPLACE INTO batches VALUES ({', '.join('?' * 12)})"
-_WRITE_LOCK = "INSERT OR REPLACE INTO unique_locks VALUES (?, ?, ?, ?, ?, ?)"
+_WRITE_SCHEDULE = "INSERT OR REPLACE INTO schedules VALUES (?, ?, ?, ?, ?, ?)"
+_WRITE_WEBHOOK = "INSERT OR REPLACE INTO webhooks VALUES (?, ?, ?, ?, ?)"
+_WRITE_LOCK = "INSERT OR REPLACE INTO unique_locks VALUES (?, ?, ?, ?, ?, ?, ?)"
 _WRITE_WORKER = (
-    "INSERT INTO workers VALUES (?1, ?2, NULL, ?3, ?3, 1) ON CONFLICT DO UPDATE "
-    "SET last_seen_ms = ?3, started_count = started_count + 1"
+    "INSERT INTO workers VALUES (?1, ?2, NULL, ?3, ?4, ?5) ON CONFLICT DO UPDATE "
+    "SET last_seen_ms = ?4, started_count = started_count + ?5"
+)
+_WRITE_ITERATION = (
+    "INSERT OR REPLACE INTO job_iterations SELECT n, ?, ?, ?, ?, ?, ? FROM jobs WHERE id = ?"
 )
 _WRITE_JOB_WORKER = "INSERT OR IGNORE INTO job_workers VALUES (?, ?)"
+_OF_ITERATIONS: Final = frozenset({ev.ITERATED, ev.DELETED, ev.PURGED})
 # Tables whose rows go with the job.
 _OWNED: Final = (
     "job_payloads",
+    "job_dependencies",
     "job_documents",
     "job_tags",
     "job_workers",
@@ -68,6 +78,9 @@ class Projection:
         # Jobs and batches named by events or rows whose records were not sent along.
         self._wanted_jobs: set[tuple[int, bytes]] = set()
         self._wanted_batches: set[tuple[int, bytes]] = set()
+        # Who has each job of the slice, as its record says.
+        self._workers_seen: dict[bytes, str] = {}
+        self._storage = Storage(connection)
 
     def take_wanted(self) -> tuple[list[tuple[int, bytes]], list[tuple[int, bytes]]]:
         """Records that have to be asked for before the transaction may be committed."""
@@ -82,16 +95,28 @@ class Projection:
         """Write records as they stand, and remove what is gone."""
         for copy in copies.jobs:
             self.apply_job(copy)
+            self._workers_seen[copy.job.id] = copy.job.worker
         for identifier in copies.gone_jobs:
             self._remove_job(identifier)
-        self.apply_queues(copies.queues)
-        self.apply_batches(copies.batches)
+        if copies.queues:
+            self.apply_queues(copies.queues)
+        if copies.batches:
+            self.apply_batches(copies.batches)
         if copies.gone_queues:
             sql = "DELETE FROM queues WHERE ns = ? AND name = ?"
             self.connection.executemany(sql, copies.gone_queues)
-        if copies.gone_batches:
-            names = [(render_id(BATCH, identifier),) for identifier in copies.gone_batches]
-            self.connection.executemany("DELETE FROM batches WHERE id = ?", names)
+        self._remove("batches", BATCH, copies.gone_batches)
+        if copies.schedules:
+            self.apply_schedules(copies.schedules)
+        if copies.webhooks:
+            self.apply_webhooks(copies.webhooks)
+        self._remove("schedules", SCHEDULE, copies.gone_schedules)
+        self._remove("webhooks", WEBHOOK, copies.gone_webhooks)
+
+    def _remove(self, table: str, prefix: str, identifiers: list[bytes]) -> None:
+        if identifiers:
+            names = [(render_id(prefix, identifier),) for identifier in identifiers]
+            self.connection.executemany(f"DELETE FROM {table} WHERE id = ?", names)
 
     def apply_queues(self, records: Iterable[QueueRecord]) -> None:
         """Write queues."""
@@ -100,6 +125,16 @@ class Projection:
     def apply_batches(self, batches: Iterable[Batch]) -> None:
         """Write batches."""
         self.connection.executemany(_WRITE_BATCH, [rows.batch_row(batch) for batch in batches])
+
+    def apply_schedules(self, copies: Iterable[ScheduleCopy]) -> None:
+        """Write schedules."""
+        found = [small_rows.schedule_row(copy) for copy in copies]
+        self.connection.executemany(_WRITE_SCHEDULE, found)
+
+    def apply_webhooks(self, copies: Iterable[WebhookCopy]) -> None:
+        """Write webhooks."""
+        found = [small_rows.webhook_row(copy) for copy in copies]
+        self.connection.executemany(_WRITE_WEBHOOK, found)
 
     def apply_job(self, copy: JobCopy) -> None:
         """Write one job, or note that its spec is wanted."""
@@ -112,14 +147,20 @@ class Projection:
                 return
             self.insert_job(copy, copy.spec)
             return
-        number, queue, last_error, unique_key = found
+        number, queue, last_error, unique_key, worker, *sizes = found
         row = rows.job_row(copy)
         self.connection.execute(_UPDATE_JOB, (*row, rows.due_of(copy), number))
+        payload_bytes = sizes[0]
         if copy.spec is not None:
             self._write_spec(number, copy.spec)
-        error = row[rows.JOB_COLUMNS.index("last_error")]
+            payload_bytes = self._replace_size(number, payload_bytes, copy.spec)
+        after = rows.storage_of(row, payload_bytes)
+        self._storage.change((job.ns, queue), sizes, (job.ns, copy.queue), after)
+        error = row[rows.LAST_ERROR]
         if copy.spec is not None or queue != copy.queue or error != last_error:
             self._rewrite_text(number)
+        if copy.job.worker and copy.job.worker != worker:
+            self.connection.execute(_WRITE_JOB_WORKER, (number, copy.job.worker))
         self._write_reports(number, copy, is_new=False)
         if unique_key is not None:
             self._write_lock(identifier, unique_key, copy)
@@ -131,12 +172,17 @@ class Projection:
         tags = rows.tags_text(spec)
         due_ms = rows.due_of(copy)
         scheduled_ms = due_ms if due_ms is not None else spec.scheduled_ms or None
-        values = (*row, *mutable, scheduled_ms, tags)
-        number: int = self.connection.execute(_INSERT_JOB, values).get
+        values = (*row, *mutable, scheduled_ms, tags, len(spec.payload))
+        self._storage.add((spec.ns, copy.queue), rows.storage_of(mutable, len(spec.payload)))
+        self.connection.execute(_INSERT_JOB, values)
+        # Cost: RETURNING would give the same number for half as much again.
+        number = self.connection.last_insert_rowid()
         self._write_spec(number, spec)
-        error = mutable[rows.JOB_COLUMNS.index("last_error")]
+        error = mutable[rows.LAST_ERROR]
         words = (number, row[0], copy.queue, rows.text(spec.payload), tags or "", error or "")
         self.connection.execute(_WRITE_TEXT + "(?, ?, ?, ?, ?, ?)", words)
+        if copy.job.worker:
+            self.connection.execute(_WRITE_JOB_WORKER, (number, copy.job.worker))
         self._write_reports(number, copy, is_new=True)
         if spec.unique is not None:
             self._write_lock(row[0], spec.unique.key, copy, spec)
@@ -148,13 +194,26 @@ class Projection:
         if spec.tags:
             tags = [(number, key, value) for key, value in spec.tags.items()]
             self.connection.executemany("INSERT OR REPLACE INTO job_tags VALUES (?, ?, ?)", tags)
+        if spec.depends_on:
+            parents = [(number, render_id(JOB, parent)) for parent in spec.depends_on]
+            sql = "INSERT OR IGNORE INTO job_dependencies VALUES (?, ?)"
+            self.connection.executemany(sql, parents)
+
+    def _replace_size(self, number: int, before: int, spec: Spec) -> int:
+        """Note the size of a payload that took the place of another one."""
+        size = len(spec.payload)
+        if size != before:
+            sql = "UPDATE jobs SET payload_bytes = ? WHERE n = ?"
+            self.connection.execute(sql, (size, number))
+        return size
+
+    def finish(self) -> None:
+        """Write what was summed up; the last thing before a transaction is committed."""
+        self._storage.write()
 
     def _write_reports(self, number: int, copy: JobCopy, *, is_new: bool) -> None:
-        """Write what workers said: errors, documents, usage, and who they are."""
-        job = copy.job
+        """Write what workers said: errors, documents, usage."""
         execute = self.connection.execute
-        if job.worker:
-            execute(_WRITE_JOB_WORKER, (number, job.worker))
         if copy.errors:
             self._write_errors(number, copy)
         documents = rows.documents_row(copy)
@@ -194,7 +253,8 @@ class Projection:
                 "JOIN jobs USING (n) WHERE jobs.id = ?"
             )
             mode = execute(sql, (identifier,)).get
-        execute(_WRITE_LOCK, (copy.job.ns, copy.queue, key, identifier, mode, copy.lock_ms))
+        place = (copy.job.ns, copy.job.queue_id, copy.queue, key)
+        execute(_WRITE_LOCK, (*place, identifier, mode, copy.lock_ms))
 
     def _rewrite_text(self, number: int) -> None:
         sql = (
@@ -208,11 +268,12 @@ class Projection:
         name = render_id(JOB, identifier)
         execute = self.connection.execute
         execute("DELETE FROM unique_locks WHERE job_id = ?", (name,))
-        sql = "DELETE FROM jobs WHERE id = ? RETURNING n, ns, batch_id"
+        sql = f"DELETE FROM jobs WHERE id = ? RETURNING n, ns, batch_id, queue, {_SIZES}"
         found: Any = execute(sql, (name,)).get
         if found is None:
             return
-        number, ns, batch_id = found
+        number, ns, batch_id, queue, *sizes = found
+        self._storage.remove((ns, queue), sizes)
         if batch_id is not None:
             self._want_batch(ns, batch_id)
         for table in _OWNED:
@@ -230,6 +291,7 @@ class Projection:
         """Write events, and what is counted from them."""
         minutes = Minutes(self.connection)
         found: list[rows.Row] = []
+        workers: dict[tuple[int, str], list[int]] = {}
         for position, block in blocks:
             for offset, event in enumerate(block.events):
                 job_id = render_id(JOB, event.job) if event.job else None
@@ -249,18 +311,44 @@ class Projection:
                 if job_id is not None:
                     minutes.add(event, job_id, block.at_ms)
                 if event.type == ev.STARTED:
-                    self._note_worker(event, job_id, block.at_ms)
+                    self._note_worker(workers, event, job_id, block.at_ms)
+                elif event.type in _OF_ITERATIONS:
+                    self._note_iteration(event, found[-1])
         self.connection.executemany(_WRITE_EVENT, found)
+        seen = [(*key, *figures) for key, figures in workers.items()]
+        self.connection.executemany(_WRITE_WORKER, seen)
         minutes.write()
+        self._workers_seen.clear()
 
-    def _note_worker(self, event: ev.Event, job_id: str | None, at_ms: int) -> None:
+    def _note_worker(
+        self,
+        workers: dict[tuple[int, str], list[int]],
+        event: ev.Event,
+        job_id: str | None,
+        at_ms: int,
+    ) -> None:
         worker = event.data.get("worker") if event.data else None
         if not worker:
             return
-        self.connection.execute(_WRITE_WORKER, (event.ns, worker, at_ms))
-        sql = "INSERT OR IGNORE INTO job_workers SELECT n, ? FROM jobs WHERE id = ?"
-        self.connection.execute(sql, (worker, job_id))
+        figures = workers.setdefault((event.ns, worker), [at_ms, at_ms, 0])
+        figures[1] = at_ms
+        figures[2] += 1
+        # Cost: as a rule the record sent along names the worker, and its row is there already.
+        if self._workers_seen.get(event.job) != worker:
+            sql = "INSERT OR IGNORE INTO job_workers SELECT n, ? FROM jobs WHERE id = ?"
+            self.connection.execute(sql, (worker, job_id))
+
+    def _note_iteration(self, event: ev.Event, row: rows.Row) -> None:
+        seq, _, at_ms, _, _, job_id, _, attempt, data = row
+        if event.type != ev.ITERATED:
+            # A job of that id that comes back was not there: it has no iterations.
+            sql = "DELETE FROM job_iterations WHERE n = (SELECT n FROM jobs WHERE id = ?)"
+            self.connection.execute(sql, (job_id,))
+        elif event.data is not None:
+            about = (event.data["iteration"], event.data["status"])
+            self.connection.execute(_WRITE_ITERATION, (*about, attempt, at_ms, seq, data, job_id))
 
     def forget_events(self, floor_seq: int) -> None:
         """Drop events the store does not keep any more."""
         self.connection.execute("DELETE FROM job_events WHERE seq < ?", (floor_seq,))
+        self.connection.execute("DELETE FROM job_iterations WHERE seq < ?", (floor_seq,))

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Protocol
 
-from corvo.model.copied import JobCopy
+from corvo.model.copied import JobCopy, ScheduleCopy, WebhookCopy
 from corvo.model.event import EventBlock
 from corvo.model.job import Batch
 from corvo.model.queue import QueueRecord
@@ -35,6 +35,8 @@ class Source(Protocol):
     def queues(self) -> list[QueueRecord]: ...
     def batches(self) -> Iterator[Batch]: ...
     def jobs(self) -> Iterator[JobCopy]: ...
+    def schedules(self) -> Iterator[ScheduleCopy]: ...
+    def webhooks(self) -> Iterator[WebhookCopy]: ...
     def blocks(self) -> Iterator[tuple[int, EventBlock]]: ...
     def close(self) -> None: ...
 
@@ -52,6 +54,8 @@ def build(source: Source, path: Path, on_progress: OnProgress) -> Cursor:
         with connection:
             projection.apply_queues(source.queues())
             projection.apply_batches(source.batches())
+            projection.apply_schedules(source.schedules())
+            projection.apply_webhooks(source.webhooks())
         for total in _write_jobs(source, projection):
             on_progress("jobs", total)
         block_position, block_digest = 0, b""
@@ -94,6 +98,7 @@ def _write_jobs(source: Source, projection: Projection) -> Iterator[int]:
                 count += 1
                 if count == JOBS_PER_TRANSACTION:
                     break
+            projection.finish()
         total += count
         yield total
         if count < JOBS_PER_TRANSACTION:

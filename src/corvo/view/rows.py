@@ -24,12 +24,15 @@ JOB_COLUMNS: Final = (
     "started_ms", "completed_ms", "failed_ms", "settled_ms", "expire_ms", "cancel_requested_ms",
     "worker_id", "hostname", "hold_reason", "dead_reason", "decided_by",
     "error_count", "last_error", "error_fingerprint", "progress",
+    "result_bytes", "checkpoint_bytes",
 )  # fmt: skip
 SPEC_COLUMNS: Final = (
     "id", "ns", "created_ms", "asked_ms", "unique_key", "batch_id", "parent_id", "chain_id",
     "chain_step", "cloned_from", "group_name", "limit_key",
 )  # fmt: skip
 
+_ERROR_COUNT: Final = JOB_COLUMNS.index("error_count")
+LAST_ERROR: Final = JOB_COLUMNS.index("last_error")
 _NOTHING_RARE: Final = Rare()
 _USAGE_COUNTS: Final = (
     "input_tokens",
@@ -72,7 +75,19 @@ def job_row(copy: JobCopy) -> Row:
         error,
         fingerprint(error) if error is not None else None,
         text(progress_of(copy)),
+        *_document_sizes(copy),
     )
+
+
+def _document_sizes(copy: JobCopy) -> tuple[int, int]:
+    """Bytes of result and checkpoint."""
+    checkpoint, result = documents_of(copy)
+    return len(result or b""), len(checkpoint or b"")
+
+
+def storage_of(row: Row, payload_bytes: int) -> tuple[int, int, int, int]:
+    """What a job takes: payload, result, checkpoint, errors; `row` has `JOB_COLUMNS`."""
+    return payload_bytes, row[-2], row[-1], row[_ERROR_COUNT]
 
 
 def due_of(copy: JobCopy) -> int | None:
@@ -155,10 +170,16 @@ def progress_of(copy: JobCopy) -> bytes | None:
     return copy.progress if copy.progress is not None else inline
 
 
-def documents_row(copy: JobCopy) -> Row | None:
-    """Checkpoint and result; None when there is neither."""
+def documents_of(copy: JobCopy) -> tuple[bytes | None, bytes | None]:
+    """Checkpoint and result, wherever they lie."""
     checkpoint = copy.checkpoint if copy.checkpoint is not None else copy.job.checkpoint
     result = copy.result if copy.result is not None else copy.job.result
+    return checkpoint, result
+
+
+def documents_row(copy: JobCopy) -> Row | None:
+    """Checkpoint and result; None when there is neither."""
+    checkpoint, result = documents_of(copy)
     return (
         (text(checkpoint), text(result)) if checkpoint is not None or result is not None else None
     )

@@ -8,7 +8,7 @@ from typing import Final
 
 import apsw
 
-SCHEMA_VERSION: Final = 1
+SCHEMA_VERSION: Final = 2
 FILE_NAME: Final = "view.sqlite"
 CACHE_KIB: Final = 32 * 1024
 READER_CACHE_KIB: Final = 8 * 1024

@@ -12,7 +12,9 @@ Jobs are found in one of three ways, chosen by looking, not by guessing:
                  in the order they lie on disk, which is faster than in order of an index
 
 Pages go on after (sort value, id) of the last job, so jobs that come and go elsewhere do not shift
-them. A time budget bounds it all; what was found until then is the answer, and says so.
+them. A time budget bounds it all; what was found until then is the answer, and says so. Walking in
+order goes window by window, so that a search which found nothing in its time still knows how far it
+looked, and the next page goes on there.
 """
 
 from collections.abc import Iterator
@@ -25,14 +27,18 @@ import msgspec
 from corvo.model import limits
 from corvo.view.budget import OVER, Budget
 from corvo.view.conditions import Conditions, conditions, joined, shortcuts
-from corvo.view.filters import SORTS, Filter, Page, Place, parse_cursor, render_cursor
+from corvo.view.filters import Filter, Page, Place, parse_cursor, render_cursor
 from corvo.view.jq_sql import Sql
 from corvo.view.queries import Parameters, encode_json, query
 from corvo.view.summaries import summaries
+from corvo.view.walk import Point, Run, Walk, runs
 
 SHORT: Final = 5_000  # candidates that are checked one by one
 _SAMPLE: Final = 1_000  # payloads looked at to choose between order and scan
 SAMPLE_HITS: Final = 5
+WINDOW_FIRST: Final = 64  # jobs looked at before the place is written down; then ever more
+WINDOW_MAX: Final = 16_384
+_STUCK: Final = "name a queue, a state or a time, or sort by created_at"
 
 Row = tuple[int, int | None, int, str]  # n, sort value, created_ms, id
 
@@ -40,21 +46,34 @@ Row = tuple[int, int | None, int, str]  # n, sort value, created_ms, id
 class Search:
     """One filter over one connection."""
 
-    def __init__(self, connection: apsw.Connection, wanted: Filter) -> None:
+    def __init__(
+        self,
+        connection: apsw.Connection,
+        wanted: Filter,
+        budget_ms: int = limits.SEARCH_BUDGET_MS,
+    ) -> None:
         self._connection = connection
+        self._scan_ms = budget_ms // 2
         self._wanted = wanted
         self._conditions: Conditions = conditions(wanted)
         self._short: list[int] | None = None
         self._is_prepared = False
+        self._is_walk = False
         self.is_partial = False
+        # How far a search got that ran out of time: the last row, or the end of the last window.
+        self.reached: Place | None = None
 
     def rows(self, page: Page, limit: int) -> list[Row]:
         """The next rows of a page in order; sets `is_partial` when time ran out."""
         found: list[Row] = []
+        after = parse_cursor(page)
+        self._is_walk = after is not None and after.is_walk
         try:
             self._prepare()
-            for row in self._stream(page, parse_cursor(page), limit):
+            for row in self._stream(page, after, limit):
                 found.append(row)
+                # Invariant: rows come in order, so every match before this one was found, too.
+                self.reached = self.place(page, row)
                 if len(found) >= limit:
                     break
         except OVER:
@@ -93,24 +112,32 @@ class Search:
             found = self._numbers(shortcut, SHORT if self._short is None else len(self._short))
             if found is not None:
                 self._short = found
-        if self._short is None and self._conditions.heavy and not self._is_frequent():
-            where = joined(self._conditions.heavy)
-            scan = Sql(f"SELECT p.n FROM job_payloads p WHERE {where.text}", where.values)
-            self._short = self._numbers(scan, limits.SEARCH_TOTAL_MAX, keeps=True)
+        if self._is_walk or self._short is not None or not self._conditions.heavy:
+            return
+        self._scan_unless_frequent()
 
-    def _numbers(self, query: Sql, most: int, *, keeps: bool = False) -> list[int] | None:
+    def _scan_unless_frequent(self) -> None:
+        """Look at all payloads as they lie; within a part of the time, so that there is a rest.
+
+        A scan that was not finished is worth nothing: what it saw is no beginning of any order, so
+        a page made of it could not be gone on from. Walking in order gets somewhere.
+        """
+        where = joined(self._conditions.heavy)
+        scan = Sql(f"SELECT p.n FROM job_payloads p WHERE {where.text}", where.values)
+        try:
+            with Budget(self._connection, self._scan_ms):
+                if not self._is_frequent():
+                    self._short = self._numbers(scan, limits.SEARCH_TOTAL_MAX)
+        except OVER:
+            self._is_walk = True
+
+    def _numbers(self, query: Sql, most: int) -> list[int] | None:
         """The jobs a query names; None when there are more than `most`."""
         found: list[int] = []
-        try:
-            for (number,) in self._connection.execute(query.text, query.values):
-                found.append(number)
-                if len(found) > most:
-                    return None
-        except OVER:
-            if not keeps:
-                raise
-            # What was seen of the payloads so far is searched; the answer says that it is a part.
-            self.is_partial = True
+        for (number,) in self._connection.execute(query.text, query.values):
+            found.append(number)
+            if len(found) > most:
+                return None
         return found
 
     def _is_frequent(self) -> bool:
@@ -141,98 +168,56 @@ class Search:
     # --- rows in order ----------------------------------------------------------------------------
 
     def _stream(self, page: Page, after: Place | None, limit: int) -> Iterator[Row]:
-        """Rows with a value first, in their order, then those without, in order of creation."""
-        column = SORTS[page.sort]
-        if after is None or after.value is not None:
-            yield from self._ordered(column, page, after, limit)
-        if column in ("created_ms", "priority", "attempt"):
+        """Rows of the runs of an order, one after the other, from a place on."""
+        for run in runs(page):
+            if after is not None and run.is_valueless != (after.value is None):
+                if run.is_valueless:
+                    yield from self._run(page, run, None, limit)
+                continue
+            point = None
+            if after is not None:
+                value = after.created_ms if after.value is None else after.value
+                point = (value, after.id)
+            yield from self._run(page, run, point, limit)
+
+    def _run(self, page: Page, run: Run, after: Point | None, limit: int) -> Iterator[Row]:
+        walk = Walk(self._wanted, run, is_short=self._short is not None)
+        if self._wanted.is_counted or not walk.index:
+            # Every job of the walk is a match, or all have to be looked at before there is a first.
+            yield from self._select(walk, after, None, limit)
             return
-        if after is not None and after.value is not None:
-            after = None
-        yield from self._ordered(column, page, after, limit, is_valueless=True)
+        size = WINDOW_FIRST
+        while True:
+            end: Any = self._execute(walk.end_of(after, size)).get
+            yield from self._select(walk, after, end, limit)
+            if end is None:
+                return
+            after = end
+            size = min(size * 4, WINDOW_MAX)
+            self._reach(page, run, end)
 
-    def _ordered(
-        self,
-        column: str,
-        page: Page,
-        after: Place | None,
-        limit: int,
-        *,
-        is_valueless: bool = False,
+    def _select(
+        self, walk: Walk, after: Point | None, until: Point | None, limit: int
     ) -> Iterator[Row]:
-        sign, direction = (">", "ASC") if page.order == "asc" else ("<", "DESC")
-        # The most important tier has the smallest number; descending begins with it.
-        value = "-j.priority" if column == "priority" else f"j.{column}"
-        key = "j.created_ms" if is_valueless else value
-        extra: list[Sql] = []
-        if is_valueless:
-            extra.append(Sql(f"j.{column} IS NULL"))
-        elif column != "created_ms":
-            extra.append(Sql(f"j.{column} IS NOT NULL"))
-        if after is not None:
-            at = after.created_ms if is_valueless else after.value
-            extra.append(Sql(f"({key}, j.id) {sign} (?, ?)", (at, after.id)))
-        shown = "NULL" if is_valueless else value
-        parts: list[Sql] = []
-        for states in self._branches(column, is_valueless=is_valueless):
-            parts.append(self._branch(column, key, shown, extra, states, is_valueless=is_valueless))
-        text = " UNION ALL ".join(part.text for part in parts)
-        values = tuple(value for part in parts for value in part.values)
-        query = f"{text} ORDER BY k {direction}, id {direction} LIMIT ?"
-        for n, shown_value, created_ms, identifier, _ in self._connection.execute(
-            query, (*values, limit)
+        tables = self._tables(walk.index)
+        for n, value, created_ms, identifier, _ in self._execute(
+            walk.rows(Sql(tables, self._table_values()), after, until, limit)
         ):
-            yield n, shown_value, created_ms, identifier
+            yield n, value, created_ms, identifier
 
-    def _branches(self, column: str, *, is_valueless: bool) -> list[str]:
-        """States to walk one by one, so that each walk is in order; [""] is one walk for all."""
-        states = self._wanted.wanted_states
-        if self._short is None and (column == "created_ms" or is_valueless):
-            return states or [""]
-        return [""]
+    def _execute(self, query: Sql) -> Any:
+        return self._connection.execute(query.text, query.values)
 
-    def _branch(
-        self,
-        column: str,
-        key: str,
-        shown: str,
-        extra: list[Sql],
-        state: str,
-        *,
-        is_valueless: bool,
-    ) -> Sql:
-        if state:
-            extra = [*extra, Sql("j.state = ?", (state,))]
-        by = "created_ms" if is_valueless else column
-        index = "" if self._short is not None else self._index(by, state)
-        where = joined([self._conditions.where(), *extra])
-        if index.startswith("jobs_dead"):
-            # A partial index is only used when its condition stands in the query as it is.
-            where = Sql(f"j.state = 'dead' AND {where.text}", where.values)
-        return Sql(
-            f"SELECT j.n AS n, {shown} AS v, j.created_ms AS c, j.id AS id, {key} AS k"
-            f" FROM {self._tables(index)} WHERE {where.text}",
-            (*self._table_values(), *where.values),
-        )
+    def _reach(self, page: Page, run: Run, end: Point) -> None:
+        """Everything up to here was looked at."""
+        key, identifier = end
+        value = None if run.is_valueless else key
+        self.reached = Place(page.sort, page.order, value, key, identifier, self._is_walk)
 
-    def _index(self, column: str, state: str) -> str:
-        """The index that has the jobs in the order asked for."""
-        wanted = self._wanted
-        if column == "created_ms":
-            if wanted.queue is not None:
-                return "jobs_by_queue_state" if state else "jobs_by_queue"
-            return "jobs_by_state" if state else "jobs_by_creation"
-        if column == "settled_ms":
-            if wanted.wanted_states == ["dead"]:
-                return "jobs_dead" if wanted.queue is not None else "jobs_dead_by_time"
-            return ""
-        return {
-            "scheduled_ms": "jobs_by_schedule",
-            "started_ms": "jobs_by_start",
-            "completed_ms": "jobs_by_completion",
-            "failed_ms": "jobs_by_failure",
-            "expire_ms": "jobs_by_expiry",
-        }.get(column, "")
+    def place(self, page: Page, row: Row) -> Place:
+        """Where a page ends whose last job is in this row."""
+        _, value, created_ms, identifier = row
+        return Place(page.sort, page.order, value, created_ms, identifier, self._is_walk)
 
     def _counted(self) -> int:
         """The number of jobs of a queue or all, in some states or all, from the counters."""
@@ -264,30 +249,43 @@ def search_jobs(connection: apsw.Connection, parameters: Parameters) -> bytes:
     started = monotonic()
     wanted = msgspec.convert(parameters["filter"], Filter)
     page = msgspec.convert(parameters["page"], Page)
-    search = Search(connection, wanted)
-    with Budget(connection, parameters.get("budget_ms", limits.SEARCH_BUDGET_MS)):
+    budget_ms = parameters.get("budget_ms", limits.SEARCH_BUDGET_MS)
+    search = Search(connection, wanted, budget_ms)
+    with Budget(connection, budget_ms):
         rows = search.rows(page, page.limit + 1)
-        has_more = len(rows) > page.limit
-        jobs, shown = summaries(connection, rows[: page.limit])
-    # Large payloads end a page early; the rest is on the next one.
-    has_more = has_more or shown < min(len(rows), page.limit)
+    # Bounded by the size of a page, not by the budget: what was found in time is shown.
+    jobs, shown = summaries(connection, rows[: page.limit])
     total, is_exact = shown, True
-    if has_more or page.cursor or search.is_partial or wanted.is_counted:
+    # Large payloads end a page early; the rest is on the next one.
+    is_cut = shown < len(rows)
+    if is_cut or page.cursor or search.is_partial or wanted.is_counted:
         with Budget(connection, parameters.get("count_ms", limits.SEARCH_COUNT_BUDGET_MS)):
             total, is_exact = search.count()
-    last = _place(page, rows[shown - 1]) if shown else None
-    cursor = page.cursor if last is None else render_cursor(last)
-    is_partial = search.is_partial
-    members = {
+    members: dict[str, Any] = {
         "jobs": jobs,
         "total": max(total, shown),
         "total_is_estimate": not is_exact,
-        "cursor": cursor if has_more or is_partial else None,
-        "has_more": has_more or is_partial,
-        "partial": is_partial,
+        **_onward(search, page, rows, shown),
         "duration_ms": int((monotonic() - started) * 1_000),
     }
     return encode_json(members)
+
+
+def _onward(search: Search, page: Page, rows: list[Row], shown: int) -> dict[str, Any]:
+    """Say whether there is more, and where to go on."""
+    is_cut = shown < len(rows)
+    reached = search.place(page, rows[shown - 1]) if is_cut and shown else search.reached
+    cursor = render_cursor(reached) if reached is not None else None
+    is_partial = search.is_partial
+    has_more = (is_cut or is_partial) and cursor is not None
+    members: dict[str, Any] = {
+        "cursor": cursor if has_more else None,
+        "has_more": has_more,
+        "partial": is_partial,
+    }
+    if is_partial and not has_more:
+        members["hint"] = _STUCK
+    return members
 
 
 @query("search_ids")
@@ -299,28 +297,20 @@ def search_ids(connection: apsw.Connection, parameters: Parameters) -> bytes:
     """
     wanted = msgspec.convert(parameters["filter"], Filter)
     page = msgspec.convert(parameters["page"], Page)
-    search = Search(connection, wanted)
-    members: dict[str, Any] = {}
-    with Budget(connection, parameters.get("budget_ms", limits.SEARCH_BUDGET_MS)):
+    budget_ms = parameters.get("budget_ms", limits.SEARCH_BUDGET_MS)
+    search = Search(connection, wanted, budget_ms)
+    with Budget(connection, budget_ms):
         rows = search.rows(page, page.limit + 1)
-        shown = rows[: page.limit]
-        members["jobs"] = _states(connection, shown)
+    shown = rows[: page.limit]
+    members: dict[str, Any] = {"jobs": _states(connection, shown)}
     if parameters.get("count"):
-        with Budget(connection, parameters.get("budget_ms", limits.SEARCH_BUDGET_MS)):
+        with Budget(connection, budget_ms):
             total, is_exact = search.count()
         members |= {"total": total, "total_is_estimate": not is_exact}
-    has_more = len(rows) > page.limit or search.is_partial
-    cursor = render_cursor(_place(page, shown[-1])) if shown else page.cursor
-    members |= {"cursor": cursor if has_more else None, "has_more": has_more}
-    return encode_json(members | {"partial": search.is_partial})
+    return encode_json(members | _onward(search, page, rows, len(shown)))
 
 
 def _states(connection: apsw.Connection, rows: list[Row]) -> list[tuple[str, str]]:
     numbers = encode_json([row[0] for row in rows]).decode()
     query = "SELECT j.id, j.state FROM json_each(?) d CROSS JOIN jobs j ON j.n = d.value"
     return list(connection.execute(query, (numbers,)))
-
-
-def _place(page: Page, row: Row) -> Place:
-    _, value, created_ms, identifier = row
-    return Place(page.sort, page.order, value, created_ms, identifier)

@@ -18,7 +18,8 @@ from corvo.errors import CorvoError
 from corvo.model import event as ev
 from corvo.model.copied import Copies, JobCopy
 from corvo.model.event import EventBlock
-from corvo.model.ids import BATCH, parse_id
+from corvo.model.ids import BATCH, WEBHOOK, parse_id
+from corvo.model.schedule import SCHEDULE
 from corvo.view import frames, messages
 from corvo.view.messages import Copied, Hello, Progress, Pull, Slice, Snapshot, Told, Want, Welcome
 from corvo.view.standing import Standing
@@ -35,6 +36,8 @@ WANTED_MAX: Final = 10_000
 
 # After these the view can not know the spec of the job, or knows an old one.
 _HAS_SPEC: Final = frozenset({ev.ENQUEUED, ev.SCHEDULED, ev.REPLACED})
+_OF_SCHEDULES: Final = frozenset(range(ev.SCHEDULE_CREATED, ev.SCHEDULE_MISSED + 1))
+_OF_WEBHOOKS: Final = frozenset(range(ev.WEBHOOK_CREATED, ev.WEBHOOK_RESUMED + 1))
 
 Blocks = list[tuple[int, EventBlock]]
 
@@ -46,6 +49,8 @@ class _Named:
         self.jobs: dict[tuple[int, bytes], bool] = {}  # and whether the spec is to be sent
         self.queues: dict[tuple[int, str], None] = {}
         self.batches: dict[tuple[int, bytes], None] = {}
+        self.schedules: dict[tuple[int, bytes], None] = {}
+        self.webhooks: dict[tuple[int, bytes], None] = {}
         self.since_ms = blocks[0][1].at_ms if blocks else 0
         for _, block in blocks:
             for event in block.events:
@@ -67,6 +72,14 @@ class _Named:
             batch_id = parse_id(BATCH, data["batch_id"]) if "batch_id" in data else None
             if batch_id is not None:
                 self.batches[event.ns, batch_id] = None
+            if event.type in _OF_SCHEDULES:
+                schedule_id = parse_id(SCHEDULE, data["schedule_id"])
+                assert schedule_id is not None
+                self.schedules[event.ns, schedule_id] = None
+            elif event.type in _OF_WEBHOOKS:
+                webhook_id = parse_id(WEBHOOK, data["webhook_id"])
+                assert webhook_id is not None
+                self.webhooks[event.ns, webhook_id] = None
 
 
 class Sender:
@@ -124,6 +137,8 @@ class Sender:
     async def _hello(self, hello: Hello) -> None:
         reason = self._mismatch(hello)
         epoch, index = self._engine.read.epoch, self._engine.index
+        # One that begins anew does so from a copy of the store that is made later than this.
+        self._standing.note_needed(index if reason else hello.block_position)
         await self._send(Welcome(not reason, reason, epoch, index))
 
     def _mismatch(self, hello: Hello) -> str:
@@ -149,7 +164,7 @@ class Sender:
 
     async def _pull(self, pull: Pull) -> None:
         standing = self._standing
-        standing.note_position(pull.position, pull.events)
+        standing.note_position(pull.position, pull.events, pull.block_position)
         await self._wait(pull.position)
         engine = self._engine
         reason = standing.take_rebuild()
@@ -171,6 +186,8 @@ class Sender:
                 named.queues,
                 since_ms=named.since_ms,
             )
+            if named.schedules or named.webhooks:
+                await self._send(self._small_records(named))
         self._answered_s = engine.clock.monotonic()
         await self._send(self._slice(blocks, position))
 
@@ -271,6 +288,23 @@ class Sender:
                 copies.gone_queues.append((ns, name))
             else:
                 copies.queues.append(record)
+        return copies
+
+    def _small_records(self, named: _Named) -> Copies:
+        read = self._engine.read
+        copies = Copies([], [], [], [], [], [])
+        for ns, identifier in named.schedules:
+            schedule = read.copy_schedule(ns, identifier)
+            if schedule is None:
+                copies.gone_schedules.append(identifier)
+            else:
+                copies.schedules.append(schedule)
+        for ns, identifier in named.webhooks:
+            webhook = read.copy_webhook(ns, identifier)
+            if webhook is None:
+                copies.gone_webhooks.append(identifier)
+            else:
+                copies.webhooks.append(webhook)
         return copies
 
     async def _snapshot(self, wanted: Snapshot) -> None:

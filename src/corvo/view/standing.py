@@ -27,6 +27,9 @@ class Standing:
         self._events_before = 0
         self._events = 0
         self.position = 0
+        # The last index whose events the view needs no more. It outlives the process: the next one
+        # takes up the file where this one left it. 0 until the first one spoke: all are kept.
+        self.needed_index = 0
         self.progress = Progress("", "none")
         self.restarts = 0
         self.pid = 0  # of the process that runs now
@@ -37,9 +40,10 @@ class Standing:
 
     # --- told by the sender ---------------------------------------------------------------------
 
-    def note_position(self, position: int, events: int) -> None:
+    def note_position(self, position: int, events: int, block_position: int) -> None:
         """The view has committed everything up to an index."""
         self.position = position
+        self.note_needed(block_position)
         self._is_heard = True
         self._has_served = True
         self._events = events
@@ -49,6 +53,10 @@ class Standing:
             future = heappop(self._waiters)[2]
             if not future.done():
                 future.set_result(None)
+
+    def note_needed(self, block_position: int) -> None:
+        """The view stands after a block; the block itself is kept, for it names the place."""
+        self.needed_index = max(0, block_position - 1)
 
     def note_progress(self, progress: Progress) -> None:
         """A rebuild got on."""

@@ -49,7 +49,7 @@ class Dispatcher:
         self._tasks = Supervisor()
         self._wake = asyncio.Event()
         self._loaded_ms = 0
-        self._saved_ms = 0
+        self._saved_ms = engine.clock.now_ms()
         self._is_saving = False
         self._is_refused = False  # the last report was; the next one is in no hurry
         self.tries_total = 0

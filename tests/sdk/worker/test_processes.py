@@ -79,13 +79,14 @@ def server() -> Iterator[Server]:
 
 
 @pytest.fixture
-def crunching(tmp_path: Path, server: Server) -> Iterator[ModuleType]:
+def crunching(
+    tmp_path: Path, server: Server, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[ModuleType]:
     (tmp_path / "crunching.py").write_text(MODULE)
     sys.path.insert(0, str(tmp_path))
     try:
-        module = import_module("crunching")
-        module.app._url = f"http://127.0.0.1:{server.port}"
-        yield module
+        monkeypatch.setenv("CORVO_URL", f"http://127.0.0.1:{server.port}")
+        yield import_module("crunching")
     finally:
         sys.path.remove(str(tmp_path))
         sys.modules.pop("crunching", None)

@@ -287,3 +287,17 @@ def test_bug_of_the_worker_ends_it_instead_of_hiding(server: Server) -> None:
     known.enqueue()
     with pytest.raises(ZeroDivisionError):
         asyncio.run(Worker(app).serve())
+
+
+def test_worker_finds_the_server_that_answers(server: Server) -> None:
+    """With several addresses one that is away costs nothing but a look."""
+    app = Corvo("several", url=["http://127.0.0.1:9", f"http://127.0.0.1:{server.port}"])
+
+    @app.task(queue="q", lease="1s")
+    async def handler(ctx: Context) -> str:
+        await ctx.acheckpoint({"row": 1})
+        return "done"
+
+    handle = handler.enqueue()
+    with working(app):
+        assert wait_state(server, handle.id, "completed")["result"] == "done"

@@ -58,4 +58,10 @@ def test_last_page_has_no_cursor():
 def test_filter_that_takes_too_long_is_refused():
     """Looking again would never end."""
     with pytest.raises(RequestError):
-        ask(FakeView(jobs=[], cursor=None, has_more=True, partial=True))
+        ask(FakeView(jobs=[], cursor=None, has_more=False, partial=True))
+
+
+def test_page_that_found_nothing_in_its_time_is_gone_on_from():
+    """A search that is slow but gets on is not refused: the next page goes on where it looked."""
+    found = ask(FakeView(jobs=[], cursor="further", has_more=True, partial=True))
+    assert found == Found(b"", b"", b"further")

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from corvo.errors import RequestError
-from corvo.view import search
+from corvo.view import budget, search
 from corvo.view.filters import SORTS, Filter, Page, Range, parameters
 from tests.support.view_rows import STATES, TIMES, insert, make_job, open_memory
 
@@ -334,7 +334,80 @@ def test_without_time_the_answer_is_a_part_and_says_so() -> None:
     )
     assert answer["partial"]
     assert answer["total_is_estimate"]
-    assert answer["has_more"]
+    # Not even one job was looked at: there is no place to go on from, and the answer says so.
+    assert (answer["has_more"], answer["cursor"]) == (False, None)
+    assert "created_at" in answer["hint"]
+
+
+class SlowClock:
+    """A clock that a look at it moves on by a millisecond: time is what SQLite does."""
+
+    def __init__(self) -> None:
+        self.now_s = 0.0
+
+    def __call__(self) -> float:
+        self.now_s += 0.001
+        return self.now_s
+
+
+@pytest.mark.parametrize("order", ["asc", "desc"])
+@pytest.mark.parametrize("sort", ["created_at", "started_at", "completed_at"])
+@pytest.mark.parametrize(
+    "wanted",
+    [
+        {"payload_jq": ".n == 7"},
+        {"payload_contains": "seven"},
+        {"payload_jq": ".n == 7", "states": ["pending", "dead"]},
+        {"priority": 1, "queue": "q"},
+        {"priority": 1, "states": ["dead", "pending", "held"]},
+    ],
+)
+def test_answers_that_are_a_part_go_on_without_gap_or_repeat(
+    sort: str, order: str, wanted: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever follows the cursors sees every match once, however little time each page has."""
+    monkeypatch.setattr(budget, "monotonic", SlowClock())
+    monkeypatch.setattr(budget, "_STEPS", 25)
+    monkeypatch.setattr(search, "WINDOW_FIRST", 16)
+    monkeypatch.setattr(search, "SHORT", 0)
+    jobs = [
+        make_job(
+            n,
+            created_ms=1_000 + n // 3,
+            state=STATES[n % 7],
+            payload='{"n": 7, "t": "seven"}' if n % 211 == 5 else '{"n": 1, "t": "one"}',
+            priority=1 if n % 307 == 5 else 2,
+            started_ms=n // 2 if n % 4 else None,
+        )
+        for n in range(1, 2_001)
+    ]
+    connection = open_memory(jobs)
+    matches = [job for job in jobs if _is_wanted(job, wanted)]
+    found: list[str] = []
+    parts = 0
+    cursor: str | None = None
+    for _ in range(500):
+        page = Page(sort=sort, order=order, cursor=cursor, limit=50)
+        query = {"filter": parameters(Filter(ns=0, **wanted)), "page": parameters(page)}
+        answer = msgspec.json.decode(search.search_ids(connection, query | {"budget_ms": 200}))
+        found += [name for name, _ in answer["jobs"]]
+        parts += answer["partial"]
+        cursor = answer["cursor"]
+        assert answer["has_more"] == (cursor is not None)
+        if cursor is None:
+            break
+    assert cursor is None
+    assert not answer["partial"]
+    assert found == in_order(matches, sort, order)
+    assert parts > 0
+
+
+def _is_wanted(job: dict[str, Any], wanted: dict[str, Any]) -> bool:
+    if "states" in wanted and job["state"] not in wanted["states"]:
+        return False
+    if "priority" in wanted:
+        return job["priority"] == 1
+    return "seven" in job["payload"]
 
 
 def test_pages_of_large_payloads_end_early_and_go_on(monkeypatch: pytest.MonkeyPatch) -> None:

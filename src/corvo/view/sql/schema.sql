@@ -58,11 +58,15 @@ CREATE TABLE jobs (
   last_error TEXT,
   error_fingerprint TEXT,       -- of last_error: equal for errors that differ in numbers only
   progress TEXT,                -- JSON text
-  tags BLOB                     -- JSONB object of texts
+  tags BLOB,                    -- JSONB object of texts
+  payload_bytes INTEGER NOT NULL DEFAULT 0, -- as received; these are summed in queue_storage
+  result_bytes INTEGER NOT NULL DEFAULT 0,
+  checkpoint_bytes INTEGER NOT NULL DEFAULT 0
 ) STRICT;
 
+-- Cost: every index is paid for by every job. A queue in all its states is a merge of this one
+-- (view/walk.py), so there is none of queues alone.
 CREATE INDEX jobs_by_queue_state ON jobs (ns, queue, state, created_ms, id);
-CREATE INDEX jobs_by_queue ON jobs (ns, queue, created_ms, id);
 CREATE INDEX jobs_by_state ON jobs (ns, state, created_ms, id);
 CREATE INDEX jobs_by_creation ON jobs (ns, created_ms, id);
 CREATE INDEX jobs_by_schedule ON jobs (ns, scheduled_ms, id) WHERE scheduled_ms IS NOT NULL;
@@ -102,6 +106,14 @@ CREATE TABLE job_tags (
   PRIMARY KEY (n, key)
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX job_tags_by_value ON job_tags (key, value, n);
+
+-- What a job waits for, or waited.
+CREATE TABLE job_dependencies (
+  n INTEGER NOT NULL,
+  parent_id TEXT NOT NULL,
+  PRIMARY KEY (n, parent_id)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX job_dependencies_by_parent ON job_dependencies (parent_id, n);
 
 -- Every worker that ever had the job, as far as errors and the current attempt tell.
 CREATE TABLE job_workers (
@@ -164,6 +176,18 @@ CREATE TABLE queues (
   PRIMARY KEY (ns, name)
 ) STRICT, WITHOUT ROWID;
 
+-- What the jobs of a queue take, summed as they come, change and go.
+CREATE TABLE queue_storage (
+  ns INTEGER NOT NULL,
+  queue TEXT NOT NULL,
+  jobs INTEGER NOT NULL,
+  payload_bytes INTEGER NOT NULL,
+  result_bytes INTEGER NOT NULL,
+  checkpoint_bytes INTEGER NOT NULL,
+  errors INTEGER NOT NULL,      -- error records ever written
+  PRIMARY KEY (ns, queue)
+) STRICT, WITHOUT ROWID;
+
 CREATE TABLE batches (
   id TEXT PRIMARY KEY,
   ns INTEGER NOT NULL,
@@ -184,12 +208,13 @@ CREATE INDEX batches_by_creation ON batches (ns, created_ms, id);
 -- expires_ms; whoever reads compares with the time.
 CREATE TABLE unique_locks (
   ns INTEGER NOT NULL,
+  queue_id INTEGER NOT NULL,    -- a queue deleted and made again has another: two may have one name
   queue TEXT NOT NULL,
   unique_key TEXT NOT NULL,
   job_id TEXT NOT NULL,
   mode TEXT NOT NULL,
   expires_ms INTEGER NOT NULL,
-  PRIMARY KEY (ns, queue, unique_key)
+  PRIMARY KEY (ns, queue_id, unique_key)
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX unique_locks_by_job ON unique_locks (job_id);
 
@@ -208,16 +233,18 @@ CREATE TABLE job_usage (
   PRIMARY KEY (n, phase)
 ) STRICT, WITHOUT ROWID;
 
--- Iterations of agent jobs as reported; empty until a worker reports some.
+-- What was last reported about each iteration of a job, for as long as the event is kept.
 CREATE TABLE job_iterations (
   n INTEGER NOT NULL,
   iteration INTEGER NOT NULL,
   status TEXT NOT NULL,
-  reported TEXT NOT NULL,       -- JSON text as it came
+  attempt INTEGER NOT NULL,
+  at_ms INTEGER NOT NULL,
+  seq INTEGER NOT NULL,         -- of the event
+  reported TEXT NOT NULL,       -- data of the event, a JSON object
   PRIMARY KEY (n, iteration)
 ) STRICT, WITHOUT ROWID;
 
--- Small records of other kinds, each mirrored as the JSON the server renders for it.
 CREATE TABLE workers (
   ns INTEGER NOT NULL,
   id TEXT NOT NULL,
@@ -228,6 +255,7 @@ CREATE TABLE workers (
   PRIMARY KEY (ns, id)
 ) STRICT, WITHOUT ROWID;
 
+-- Schedules and webhooks: columns to find them by, and the rest of what changes with an event.
 CREATE TABLE schedules (
   id TEXT PRIMARY KEY,
   ns INTEGER NOT NULL,

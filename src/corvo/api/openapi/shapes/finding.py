@@ -2,7 +2,7 @@
 
 from typing import Literal
 
-from msgspec import Struct
+from msgspec import UNSET, Struct, UnsetType
 
 from corvo.api import wire
 from corvo.api.openapi.shapes.jobs import Batch
@@ -52,6 +52,7 @@ class JobsPage(Struct, kw_only=True):
     cursor: str | None
     has_more: bool
     partial: bool
+    hint: str | UnsetType = UNSET  # a part without a cursor: what to ask instead
     duration_ms: Count
 
 
