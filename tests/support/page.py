@@ -72,15 +72,14 @@ class Page:
         self._ports = ports or {}
         self.folder = folder
         self.url = url
-        tools = folder.parent / f"{folder.name}-bin"
-        tools.mkdir(exist_ok=True)
+        tools = folder / ".venv" / "bin"
+        tools.mkdir(parents=True)
         for name, arguments in _COMMANDS.items():
-            tool = tools / name
-            tool.write_text(f'#!/bin/sh\nexec {sys.executable} {arguments} "$@"\n')
-            tool.chmod(0o755)
+            self.provide(name, f'exec {sys.executable} {arguments} "$@"')
         self._variables = environment() | {
             "CORVO_URL": url,
             "CORVO_HEALTH_PORT": "off",
+            "PYTEST_ADDOPTS": "-p corvo.testing.plugin",  # where Corvo is installed, it is found
             "PATH": f"{tools}{os.pathsep}{os.environ['PATH']}",
         }
         self._log = (folder.parent / f"{folder.name}.log").open("wb")
@@ -97,6 +96,12 @@ class Page:
             stderr=self._log,
             start_new_session=True,  # so that all it starts can be ended with it
         )
+
+    def provide(self, name: str, script: str) -> None:
+        """Put a command where the page looks for it."""
+        tool = self.folder / ".venv" / "bin" / name
+        tool.write_text(f"#!/bin/sh\n{script}\n")
+        tool.chmod(0o755)
 
     def log(self) -> str:
         """Give what went to standard error, and what was printed in the background."""
