@@ -1,6 +1,6 @@
 """A service that signs people up, and enqueues in the same transaction."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 
 from fastapi import FastAPI, HTTPException
@@ -14,7 +14,7 @@ from corvo_sdk.outbox import Relay
 
 
 @asynccontextmanager
-async def lifespan(_: FastAPI) -> AsyncIterator[None]:
+async def lifespan(_: FastAPI) -> AsyncGenerator[None, None]:
     """Relay in a thread of the service; with several services running, they share the work."""
     create_tables()
     relay = Relay(engine.connect, app.client, outbox=outbox)

@@ -1,7 +1,7 @@
 """An order in three steps, each beginning when the one before has completed, and the way back."""
 
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import closing, contextmanager
 
 from corvo_sdk import Corvo, Discard, chain
@@ -18,7 +18,7 @@ INSERT OR IGNORE INTO stock VALUES ('book', 3), ('lamp', 0);
 
 
 @contextmanager
-def database() -> Iterator[sqlite3.Connection]:
+def database() -> Generator[sqlite3.Connection, None, None]:
     """Open the shop's database for one transaction."""
     with closing(sqlite3.connect("shop.db", timeout=10)) as connection:
         connection.executescript(SCHEMA)
