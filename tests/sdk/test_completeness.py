@@ -156,7 +156,7 @@ async def _asked_of_async_client() -> dict[str, Request]:
     return found
 
 
-def _operation(request: Request) -> tuple[str, str]:
+def operation(request: Request) -> tuple[str, str]:
     path = request.path.partition("?")[0]
     exact = {(op.method, op.path) for op in CATALOG}
     if (request.method, path) in exact:
@@ -172,7 +172,7 @@ def _operation(request: Request) -> tuple[str, str]:
 
 def test_every_operation_of_the_server_is_a_method() -> None:
     """What the server's own description lists can be called, and nothing else is."""
-    made = {_operation(request) for request in _asked_of_client().values()}
+    made = {operation(request) for request in _asked_of_client().values()}
     # Told apart by what is in the path: POST /webhooks/{name} takes any name.
     assert {(op.method, op.path) for op in CATALOG} - made - NOT_CALLED == set()
 

@@ -230,8 +230,12 @@ def test_search_goes_through_all_pages(real: Any, queue: str) -> None:
         limit=1,
     )
     assert (len(page.jobs), page.has_more, page.total) == (1, True, 2)
-    assert real.storage().queues
-    assert real.graph(made.job_ids[0]).job_id == made.job_ids[0]
+    assert queue in [row.queue for row in real.storage().queues]
+    child = real.enqueue(queue, depends_on=[made.job_ids[0]])
+    edges = real.graph(child.job_id, after=child.index).edges
+    assert [(e.source, e.target, e.type) for e in edges] == [
+        (made.job_ids[0], child.job_id, "dependency")
+    ]
     assert real.view_position(after=made.index).position >= made.index
 
 
@@ -264,6 +268,8 @@ def test_bulk_operations(real: Any, queue: str) -> None:
     steps = list(real.bulk_progress(slow.bulk_operation_id))
     assert steps[-1].is_finished
     assert steps[-1].affected == 4
+    known = [operation.id for operation in real.bulk_operations(page_size=1)]
+    assert {done.bulk_operation_id, slow.bulk_operation_id} <= set(known)
     assert real.bulk_operation(slow.bulk_operation_id).status == "completed"
     with pytest.raises(InvalidStateError):
         real.abort_bulk(slow.bulk_operation_id)

@@ -6,7 +6,12 @@ from typing import Any
 
 import pytest
 
-from corvo_sdk.errors import ConnectionFailedError, UnavailableError, ValidationError
+from corvo_sdk.errors import (
+    ConnectionFailedError,
+    UnavailableError,
+    ValidationError,
+    ViewUnavailableError,
+)
 from tests.support.rude import RudeServer, refusal, rude
 from tests.support.sdk import client_of
 from tests.support.server import Server
@@ -77,6 +82,21 @@ def test_download_that_breaks_is_an_error(shell: str, middle: RudeServer, server
         whole = BytesIO()
         client.export(whole)
     assert b'"kind":"end"' in whole.getvalue().splitlines()[-1]
+
+
+def test_search_that_can_not_go_on_does_not_look_complete(shell: str) -> None:
+    """A part of the matches without a way to the rest is an error after what was found."""
+    page = b'{"jobs":[{"id":"a","queue":"q","state":"dead"}],"partial":true,"has_more":%b,%b}'
+    with rude() as server, client_of(shell, server.url) as client:
+        server.script = [
+            (200, {}, page % (b"true", b'"cursor":"c"')),
+            (200, {}, page % (b"true", b'"cursor":null,"hint":"narrow it"')),
+        ]
+        found = client.search(queue="q")
+        assert [job.id for job in islice(found, 2)] == ["a", "a"]
+        with pytest.raises(ViewUnavailableError) as caught:
+            next(found)
+    assert caught.value.hint == "narrow it"
 
 
 def test_refused_download_writes_nothing(shell: str) -> None:

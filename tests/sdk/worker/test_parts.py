@@ -12,7 +12,11 @@ from corvo_sdk.context import Context, Stop
 from corvo_sdk.errors import (
     ConnectionFailedError,
     CorvoError,
+    LeaseLostError,
+    NotFoundError,
+    OverloadedError,
     PayloadTooLargeError,
+    UnavailableError,
     ValidationError,
 )
 from corvo_sdk.types import Beat, FetchedJob, Heartbeat, HeartbeatAnswer
@@ -20,6 +24,7 @@ from corvo_sdk.worker import reporting
 from corvo_sdk.worker.fetching import AHEAD_COUNT_MAX, Pool
 from corvo_sdk.worker.flights import Flights
 from corvo_sdk.worker.heart import CALL_JOBS_MAX, Heart
+from corvo_sdk.worker.http import of_error
 from corvo_sdk.worker.links import DONE, Delivery, Report, ReportResult, Signals
 from corvo_sdk.worker.reporting import Reporter
 from corvo_sdk.worker.verdict import Completed, Failed, Released, cut
@@ -289,3 +294,28 @@ def test_reports_of_one_worker_are_plain_values() -> None:
     """Equal reports are equal: what is sent again is what was sent."""
     assert Report("job", 1, Released()) == Report("job", 1, Released())
     assert DONE.delivery is Delivery.DONE
+
+
+@pytest.mark.parametrize(
+    ("error", "delivery"),
+    [
+        (OverloadedError("full", status=429, retry_after_ms=70), Delivery.UNDELIVERED),
+        (UnavailableError("draining", status=503), Delivery.UNDELIVERED),
+        (ConnectionFailedError("gone", was_sent=True), Delivery.UNDELIVERED),
+        (CorvoError("a bug", status=500), Delivery.UNDELIVERED),
+        (CorvoError("a new key is coming", status=401), Delivery.UNDELIVERED),
+        (LeaseLostError("somebody else", status=409), Delivery.LOST),
+        (NotFoundError("deleted", status=404), Delivery.LOST),
+        (ValidationError("too deep", status=400), Delivery.REFUSED),
+        (PayloadTooLargeError("too large", status=413), Delivery.REFUSED),
+    ],
+    ids=repr,
+)
+def test_answer_to_a_report_says_whether_to_send_it_again(
+    error: CorvoError, delivery: Delivery
+) -> None:
+    """Only what is wrong with the report itself, or with whose job it is, ends it."""
+    result = of_error(error)
+    assert result.delivery is delivery
+    if isinstance(error, OverloadedError):
+        assert result.retry_after_ms == 70

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from enum import Enum
-from typing import Final, Generic, TypeVar
+from typing import Any, Final, Generic, TypeVar
 
 import msgspec
 from msgspec import Struct
@@ -60,13 +60,13 @@ class Reader(Generic[T]):
     """Reads a JSON body into a type; fields it does not know are left out."""
 
     def __init__(self, kind: type[T]) -> None:
-        self._kind = kind
+        self.kind: Any = kind
         # Cost: made when first needed; there are fifty, and a program uses few of them.
         self._decode: Callable[[bytes], T] | None = None
 
     def __call__(self, reply: Reply) -> T:
         if self._decode is None:
-            self._decode = msgspec.json.Decoder(self._kind).decode
+            self._decode = msgspec.json.Decoder(self.kind).decode
         try:
             return self._decode(reply.body)
         except (msgspec.MsgspecError, UnicodeDecodeError) as error:

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any, Literal, TypedDict
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from corvo_sdk.types.jobs import Batch, Priority
 from corvo_sdk.values import Duration, Instant
@@ -112,7 +112,8 @@ class JobsPage(Struct, kw_only=True):
     has_more: bool = False
     total: int = 0
     total_is_estimate: bool = False
-    partial: bool = False  # the search took too long and says what it found
+    partial: bool = False  # it ran out of time and says what it found; `cursor` goes on
+    hint: str | None = None
     duration_ms: int = 0
 
 
@@ -157,14 +158,40 @@ class DeadGroups(Struct, kw_only=True):
     partial: bool = False
 
 
+class GraphJob(Struct, kw_only=True):
+    """A job in a graph."""
+
+    id: str
+    queue: str
+    state: str
+    attempt: int = 0
+    created_at: datetime | None = None
+    started_at: datetime | None = None
+    finished_at: datetime | None = None
+    chain_id: str | None = None
+    chain_step: int | None = None
+    batch_id: str | None = None
+    parent_id: str | None = None
+    cloned_from: str | None = None
+    depends_on: list[str] = []
+
+
+class GraphEdge(Struct, kw_only=True, rename={"source": "from", "target": "to"}):
+    """One job came before another: dependency, parent, clone or chain."""
+
+    source: str
+    target: str
+    type: str
+
+
 class Graph(Struct, kw_only=True):
-    """What a job is tied to; edges are {from, to, type}."""
+    """What a job is tied to."""
 
     job_id: str
     chain_id: str | None = None
     batch_id: str | None = None
-    jobs: list[dict[str, Any]] = []
-    edges: list[dict[str, Any]] = []
+    jobs: list[GraphJob] = []
+    edges: list[GraphEdge] = []
     truncated: bool = False
     partial: bool = False
 
@@ -177,11 +204,27 @@ class BatchesPage(Struct, kw_only=True):
     has_more: bool = False
 
 
+class StorageTotals(Struct, kw_only=True):
+    """How many jobs there are, and the space of their documents."""
+
+    jobs: int = 0
+    payload_bytes: int = 0
+    result_bytes: int = 0
+    checkpoint_bytes: int = 0
+    errors: int = 0
+
+
+class QueueStorage(StorageTotals, kw_only=True):
+    """The same of one queue."""
+
+    queue: str
+
+
 class Storage(Struct, kw_only=True):
     """What takes how much space."""
 
-    queues: list[dict[str, Any]] = []
-    totals: dict[str, Any] = {}
+    queues: list[QueueStorage] = []
+    totals: StorageTotals = field(default_factory=StorageTotals)
     view_bytes: int = 0
     partial: bool = False
 
@@ -242,3 +285,11 @@ class Bulk(Struct, kw_only=True):
     def is_finished(self) -> bool:
         """Whether nothing more happens by itself."""
         return self.status in {"completed", "aborted", "failed", "undone"}
+
+
+class BulkPage(Struct, kw_only=True):
+    """Operations on many jobs, the newest first."""
+
+    operations: list[Bulk]
+    cursor: str | None = None
+    has_more: bool = False

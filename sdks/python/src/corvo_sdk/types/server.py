@@ -122,6 +122,8 @@ class Imported(Struct, kw_only=True):
     limits: int = 0
     jobs: int = 0
     batches: int = 0
+    schedules: int = 0
+    webhooks: int = 0
     refused: list[ImportRefusal] = []
     index: int = 0
 

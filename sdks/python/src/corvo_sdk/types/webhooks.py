@@ -35,6 +35,7 @@ class Webhook(Struct, kw_only=True):
     updated_at: datetime | None = None
     status: str = ""
     suspended_until: datetime | None = None
+    disabled_reason: str | None = None
     waiting: int = 0
     delivered: int = 0
     failed: int = 0

@@ -5,6 +5,7 @@ it reads are single attributes. Requests are read in at most two seconds, and at
 """
 
 import json
+import os
 import threading
 import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -12,6 +13,7 @@ from typing import Any, Final, Protocol
 
 from corvo_sdk.worker.flights import Flights
 from corvo_sdk.worker.heart import INTERVAL_S_MAX, Heart
+from corvo_sdk.worker.reload import RELOADED
 from corvo_sdk.worker.statistics import Figures, render
 from corvo_sdk.worker.watch import Watch
 
@@ -121,6 +123,8 @@ class _Server(ThreadingHTTPServer):
 
     def __init__(self, address: tuple[str, int], health: Health) -> None:
         self.health = health
+        # The worker before a reload may still have the port for a moment.
+        self.allow_reuse_port = RELOADED in os.environ
         self._free = threading.BoundedSemaphore(REQUESTS_MAX)
         super().__init__(address, _Handler)
 

@@ -104,7 +104,7 @@ class HttpLink:
         try:
             answer = await self._client.ack_many([_ack(report) for _, report in part])
         except CorvoError as error:
-            result = _of_error(error)
+            result = of_error(error)
             if result.delivery is Delivery.REFUSED:
                 # One of them made the whole call fail; alone, only that one does.
                 await asyncio.gather(
@@ -123,7 +123,7 @@ class HttpLink:
             try:
                 answer = await self._call(report)
             except CorvoError as error:
-                results[position] = _of_error(error)
+                results[position] = of_error(error)
             else:
                 results[position] = ReportResult(Delivery.DONE, _status(answer))
 
@@ -226,7 +226,8 @@ def _of_item(item: AckResult) -> ReportResult:
     return ReportResult(Delivery.REFUSED, item.state or "", error)
 
 
-def _of_error(error: CorvoError) -> ReportResult:
+def of_error(error: CorvoError) -> ReportResult:
+    """Read what a failed call means for the report it carried."""
     text = str(error)
     match error:
         case OverloadedError() | UnavailableError() | ConnectionFailedError():

@@ -21,6 +21,7 @@ END_S_MAX: Final = 10.0
 FILES_MAX: Final = 20_000
 _SKIPPED: Final = frozenset({"__pycache__", "node_modules", "site-packages", "build", "dist"})
 
+RELOADED: Final = "CORVO_WORKER_RELOADED"  # tells a child that another may still be ending
 AT_ONCE: Final = signal.SIGUSR1  # what a worker takes for "release everything now"
 
 _log = logging.getLogger("corvo.worker")
@@ -84,8 +85,7 @@ class Reloader:
                 changed = sorted(dict(now.items() ^ seen.items()))
                 seen = now
                 _log.info("%s changed: starting anew", ", ".join(changed[:3]))
-                self._end()
-                self._start()
+                self._restart()
 
     def _on_signal(self, number: int, _: FrameType | None) -> None:
         self._is_ending = True
@@ -94,19 +94,25 @@ class Reloader:
 
     def _start(self) -> None:
         # A group of its own: an interrupt of the terminal reaches the child through us, once.
-        self._child = subprocess.Popen(self._command, process_group=0)  # noqa: S603 - ourselves
+        environment = {**os.environ, RELOADED: "1"}
+        self._child = subprocess.Popen(  # noqa: S603 - ourselves
+            self._command, process_group=0, env=environment
+        )
 
     def _tell(self, number: int) -> None:
         assert self._child is not None
         if self._child.poll() is None:
             self._child.send_signal(number)
 
-    def _end(self) -> None:
-        assert self._child is not None
+    def _restart(self) -> None:
+        # The new child starts while the old one releases its jobs: both take half a second.
         self._tell(AT_ONCE)
+        old = self._child
+        assert old is not None
+        self._start()
         try:
-            self._child.wait(END_S_MAX)
+            old.wait(END_S_MAX)
         except subprocess.TimeoutExpired:
-            _log.warning("the worker did not end; it is killed")
-            self._child.kill()
-            self._child.wait()
+            _log.warning("the old worker did not end; it is killed")
+            old.kill()
+            old.wait()

@@ -107,6 +107,7 @@ class MaybeReader(Reader[T | None]):
 
     def __init__(self, answer: Reader[T]) -> None:
         self._answer = answer
+        self.kind = answer.kind
 
     def __call__(self, reply: Reply) -> T | None:
         return None if reply.status == 204 else self._answer(reply)

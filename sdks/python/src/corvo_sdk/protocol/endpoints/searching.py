@@ -7,7 +7,7 @@ to five seconds. A bulk operation is not repeated when it may have arrived: ther
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from corvo_sdk.errors import ValidationError
+from corvo_sdk.errors import ValidationError, ViewUnavailableError
 from corvo_sdk.protocol.call import Call, Repeat
 from corvo_sdk.protocol.endpoints.making import (
     command,
@@ -21,6 +21,7 @@ from corvo_sdk.protocol.endpoints.making import (
 from corvo_sdk.types.search import (
     BatchesPage,
     Bulk,
+    BulkPage,
     BulkResult,
     DeadGroups,
     Fulltext,
@@ -40,6 +41,7 @@ _BATCHES_PAGE: Final = reader(BatchesPage)
 _STORAGE: Final = reader(Storage)
 _BULK_RESULT: Final = reader(BulkResult)
 _BULK: Final = reader(Bulk)
+_BULK_PAGE: Final = reader(BulkPage)
 
 
 def search(
@@ -148,6 +150,11 @@ def bulk(
     return write("POST", "/jobs/bulk", body, _BULK_RESULT, wait_s=_BULK_S)
 
 
+def bulk_operations(*, limit: int | None, cursor: str | None) -> Call[BulkPage]:
+    """`GET /bulk`."""
+    return read("/bulk", _BULK_PAGE, query={"limit": limit, "cursor": cursor})
+
+
 def bulk_operation(bulk_id: str) -> Call[Bulk]:
     """`GET /bulk/{id}`."""
     return read(f"/bulk/{segment(bulk_id)}", _BULK)
@@ -161,6 +168,16 @@ def abort_bulk(bulk_id: str) -> Call[Bulk]:
 def undo_bulk(bulk_id: str) -> Call[Bulk]:
     """`POST /bulk/{id}/undo`."""
     return command("POST", f"/bulk/{segment(bulk_id)}/undo", _BULK, wait_s=_BULK_S)
+
+
+def cursor_after(page: JobsPage) -> str | None:
+    """Where the next page begins; None at the end. Raises where a search can not go on."""
+    if page.partial and page.cursor is None:
+        # Ending here would look like having seen every match.
+        raise ViewUnavailableError(
+            "the search ran out of time and can not go on", code="QUERY_TIMEOUT", hint=page.hint
+        )
+    return page.cursor if page.has_more else None
 
 
 def _wait_s(after: int | None) -> float:

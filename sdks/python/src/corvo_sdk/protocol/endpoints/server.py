@@ -39,7 +39,7 @@ class TextReader(Reader[str]):
     """Reads a body that is no JSON."""
 
     def __init__(self) -> None:
-        pass
+        self.kind = str
 
     def __call__(self, reply: Reply) -> str:
         return reply.body.decode("utf-8", "replace")

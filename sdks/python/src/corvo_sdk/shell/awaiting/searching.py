@@ -12,6 +12,7 @@ from corvo_sdk.types.search import (
     Bulk,
     BulkAction,
     BulkOptions,
+    BulkPage,
     BulkResult,
     DeadGroups,
     Fulltext,
@@ -61,8 +62,8 @@ class Searching(Runner):
             page = await self._run(call)
             for job in page.jobs:
                 yield job
-            cursor = page.cursor
-            if not page.has_more or cursor is None:
+            cursor = searching.cursor_after(page)
+            if cursor is None:
                 return
 
     async def dead_page(
@@ -99,8 +100,8 @@ class Searching(Runner):
             page = await self._run(call)
             for job in page.jobs:
                 yield job
-            cursor = page.cursor
-            if not page.has_more or cursor is None:
+            cursor = searching.cursor_after(page)
+            if cursor is None:
                 return
 
     async def dead_groups(
@@ -187,6 +188,23 @@ class Searching(Runner):
             options=options,
         )
         return await self._run(call)
+
+    async def bulk_operations_page(
+        self, *, limit: int | None = None, cursor: str | None = None
+    ) -> BulkPage:
+        """Bulk operations, the newest first: one page."""
+        return await self._run(searching.bulk_operations(limit=limit, cursor=cursor))
+
+    async def bulk_operations(self, *, page_size: int = 100) -> AsyncIterator[Bulk]:
+        """Bulk operations, the newest first: all that are kept, page after page."""
+        cursor: str | None = None
+        while True:
+            page = await self._run(searching.bulk_operations(limit=page_size, cursor=cursor))
+            for operation in page.operations:
+                yield operation
+            cursor = page.cursor
+            if not page.has_more or cursor is None:
+                return
 
     async def bulk_operation(self, bulk_id: str) -> Bulk:
         """Read a bulk operation."""

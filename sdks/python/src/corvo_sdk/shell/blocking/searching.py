@@ -11,6 +11,7 @@ from corvo_sdk.types.search import (
     Bulk,
     BulkAction,
     BulkOptions,
+    BulkPage,
     BulkResult,
     DeadGroups,
     Fulltext,
@@ -60,8 +61,8 @@ class Searching(Runner):
             page = self._run(call)
             for job in page.jobs:
                 yield job
-            cursor = page.cursor
-            if not page.has_more or cursor is None:
+            cursor = searching.cursor_after(page)
+            if cursor is None:
                 return
 
     def dead_page(
@@ -98,8 +99,8 @@ class Searching(Runner):
             page = self._run(call)
             for job in page.jobs:
                 yield job
-            cursor = page.cursor
-            if not page.has_more or cursor is None:
+            cursor = searching.cursor_after(page)
+            if cursor is None:
                 return
 
     def dead_groups(
@@ -186,6 +187,23 @@ class Searching(Runner):
             options=options,
         )
         return self._run(call)
+
+    def bulk_operations_page(
+        self, *, limit: int | None = None, cursor: str | None = None
+    ) -> BulkPage:
+        """Bulk operations, the newest first: one page."""
+        return self._run(searching.bulk_operations(limit=limit, cursor=cursor))
+
+    def bulk_operations(self, *, page_size: int = 100) -> Iterator[Bulk]:
+        """Bulk operations, the newest first: all that are kept, page after page."""
+        cursor: str | None = None
+        while True:
+            page = self._run(searching.bulk_operations(limit=page_size, cursor=cursor))
+            for operation in page.operations:
+                yield operation
+            cursor = page.cursor
+            if not page.has_more or cursor is None:
+                return
 
     def bulk_operation(self, bulk_id: str) -> Bulk:
         """Read a bulk operation."""
