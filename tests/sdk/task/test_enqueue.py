@@ -231,6 +231,21 @@ def test_bound_clients_are_used_and_left_open(server: Server) -> None:
     app.close()
 
 
+def test_an_app_can_be_told_its_server_later(server: Server) -> None:
+    """Tasks are declared at import, and settings may be known only then."""
+    app = Corvo(url="http://127.0.0.1:1", retries=0)
+
+    @app.task()
+    def work() -> None: ...
+
+    first = app.client
+    app.close()
+    app.configure(f"http://127.0.0.1:{server.port}")
+    assert app.client is not first
+    assert work.enqueue().status == "pending"
+    app.close()
+
+
 def test_a_forked_process_gets_a_client_of_its_own(server: Server, app: Corvo) -> None:
     """Connections made before a fork are not shared with the child."""
 

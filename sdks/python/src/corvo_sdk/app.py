@@ -258,6 +258,15 @@ class Corvo:
         """The client that `aenqueue` uses, one for each event loop, made when first needed."""
         return self._clients.aclient
 
+    def configure(
+        self, url: str | Sequence[str] | None = None, **client_options: Unpack[ClientOptions]
+    ) -> None:
+        """Use another server from now on, where settings are known later than tasks.
+
+        Close the app first if it was in use: clients that were made are forgotten, not closed.
+        """
+        self._clients.configure(url, client_options)
+
     def bind(self, *, client: "Client | None" = None, aclient: "AsyncClient | None" = None) -> None:
         """Use these clients from now on; who made them closes them. None makes own ones again."""
         self._clients.bind(client, aclient)

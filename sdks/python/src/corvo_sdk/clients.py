@@ -64,6 +64,13 @@ class Clients:
                 client = self._aclients[loop] = AsyncClient(self._url, **self._options)
             return client
 
+    def configure(self, url: str | Sequence[str] | None, options: ClientOptions) -> None:
+        """Make clients with these settings from now on; those that are in use stay open."""
+        with self._lock:
+            self._url, self._options = url, options
+            self._client, self._process_id = None, 0
+            self._aclients.clear()
+
     def bind(self, client: "Client | None", aclient: "AsyncClient | None") -> None:
         """Hand out these; who made them closes them. None makes own ones again."""
         with self._lock:
