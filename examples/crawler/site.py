@@ -1,4 +1,4 @@
-"""python site.py PORT: thirty pages that link to each other; /report tells how it was treated.
+"""python site.py PORT: pages that link to each other; /report tells how it was treated.
 
 Whoever asks more than twenty times within one second is sent away with 429.
 """

@@ -79,7 +79,9 @@ class Page:
         self._variables = environment() | {
             "CORVO_URL": url,
             "CORVO_HEALTH_PORT": "off",
-            "PYTEST_ADDOPTS": "-p corvo.testing.plugin",  # where Corvo is installed, it is found
+            # Where Corvo is installed its plugin is found; those of other tools are not needed.
+            "PYTEST_ADDOPTS": "-p corvo.testing.plugin",
+            "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
             "PATH": f"{tools}{os.pathsep}{os.environ['PATH']}",
         }
         self._log = (folder.parent / f"{folder.name}.log").open("wb")
