@@ -24,15 +24,7 @@ from bench import (  # noqa: E402 - see the line above
     wait_figures,
     worker_figures,
 )
-from bench.harness import (  # noqa: E402
-    FULL,
-    QUICK,
-    Figure,
-    RunFailedError,
-    Scale,
-    SkippedError,
-    describe_machine,
-)
+from bench.harness import FULL, QUICK, Figure, RunFailedError, Scale, SkippedError, describe_machine  # noqa: E402
 from bench.wrk import WRK  # noqa: E402
 
 FIGURES: dict[str, Callable[[Scale], list[Figure]]] = {
