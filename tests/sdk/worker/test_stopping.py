@@ -218,6 +218,7 @@ async def work(ctx: Context) -> str:
 
 @app.task(queue="hog")
 async def hog() -> None:
+    await asyncio.sleep(0.3)  # long enough that the next fetch is parked
     (HERE / "started").touch()
     time.sleep(600)
 """

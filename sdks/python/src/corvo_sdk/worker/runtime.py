@@ -18,10 +18,8 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any
 
-from msgspec import Raw
-
 from corvo_sdk.app import Corvo
-from corvo_sdk.context import Context, Stop
+from corvo_sdk.context import Stop
 from corvo_sdk.duration import Duration
 from corvo_sdk.errors import CorvoError
 from corvo_sdk.worker import settings as checking
@@ -37,6 +35,7 @@ from corvo_sdk.worker.opening import open_link
 from corvo_sdk.worker.processes import ProcessPool, check_reachable
 from corvo_sdk.worker.reload import AT_ONCE
 from corvo_sdk.worker.reporting import Reporter
+from corvo_sdk.worker.resort import EXIT_CODE, release_without_loop
 from corvo_sdk.worker.settings import LinkKind, Settings, WorkerSettingsError
 from corvo_sdk.worker.statistics import Figures
 from corvo_sdk.worker.threads import ThreadPool
@@ -264,15 +263,11 @@ class Worker:
         if not self._has_last_resort:
             return
         _log.error("the event loop does not answer; jobs are released without it")
-        for context in self.flights.all():
-            if context.stop_reason is Stop.LOST:
-                continue
-            with suppress(CorvoError):
-                self.app.client.release(
-                    context.job_id, context.lease_token, checkpoint=_raw(context)
-                )
+        if self._parts is not None:
+            self._parts.heart.stop()
+        release_without_loop(self.app.client, self.flights.all())
         logging.shutdown()
-        os._exit(70)
+        os._exit(EXIT_CODE)
 
 
 class _Parts:
@@ -383,11 +378,6 @@ async def _cancel(tasks: "Sequence[asyncio.Future[Any]]") -> None:
     for task in tasks:
         task.cancel()
     await asyncio.gather(*tasks, return_exceptions=True)
-
-
-def _raw(context: Context) -> Raw | None:
-    checkpoint = context.pending_checkpoint
-    return None if checkpoint is None else Raw(checkpoint)
 
 
 def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
