@@ -27,6 +27,7 @@ _BLOCK = re.compile(
 )
 _END = "--end-of-block--"
 _STEP_SECONDS = 60.0
+_END_SECONDS = 10.0
 _COMMANDS = {
     "corvo": "-m corvo",
     "corvo-worker": "-m corvo_sdk.worker",
@@ -165,15 +166,25 @@ class Page:
     def _story(self, text: str, printed: bytes) -> str:
         return f"{text}\n--- printed:\n{printed.decode()}\n--- log:\n{self.log()}"
 
+    def _end(self, process: subprocess.Popen[bytes]) -> None:
+        if process.returncode is not None:
+            return  # it ended by itself, and was seen to
+        looking = os.WEXITED | os.WNOHANG | os.WNOWAIT
+        # Asked first: a worker that reloads has a child in a group of its own, which it ends.
+        # Safety: nobody waits for the leader before the last signal, so its number is still ours.
+        os.killpg(process.pid, signal.SIGTERM)
+        with suppress(AssertionError):
+            wait_until(lambda: os.waitid(os.P_PID, process.pid, looking), _END_SECONDS)
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
-        for process in (*self._backgrounds, self._shell):
-            # Safety: the leader was not waited for, so its number is still ours.
-            with suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGKILL)
-            process.wait()
+        # What was started last is ended first: workers before the server they report to.
+        for process in (self._shell, *reversed(self._backgrounds)):
+            self._end(process)
             for pipe in (process.stdin, process.stdout):
                 if pipe is not None:
                     pipe.close()
