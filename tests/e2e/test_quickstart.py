@@ -61,6 +61,7 @@ def test_line_of_the_banner_enqueues_a_job(tmp_path: Path) -> None:
 def test_documents_name_only_files_that_exist() -> None:
     """Links between the documents lead somewhere."""
     link = re.compile(r"\]\((?!https?:)([^)#]+)")
-    for document in [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("bench/*.md")]:
+    folders = ("*.md", "docs/**/*.md", "bench/*.md", "examples/**/*.md", "sdks/*/*.md")
+    for document in [path for folder in folders for path in ROOT.glob(folder)]:
         for target in link.findall(document.read_text(encoding="utf-8")):
             assert (document.parent / target).exists(), f"{document.name}: {target}"

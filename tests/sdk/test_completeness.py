@@ -34,7 +34,7 @@ NOT_CALLED = {
     ("POST", "/api/v1/jobs/{id}/priority"),  # PUT is used
     ("GET", "/api/v1/stream"),  # a protocol of its own
 }
-OWN = {"close", "open", "request", "urls"}  # not one operation each
+OWN = {"close", "headers", "open", "request", "urls"}  # not one operation each
 
 SAMPLES: dict[str, Any] = {
     "ack": {"job_id": "x"},

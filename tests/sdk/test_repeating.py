@@ -1,6 +1,9 @@
 """What is sent again and what is not, over real sockets with a server that misbehaves."""
 
+import socket
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import pytest
@@ -276,12 +279,22 @@ def test_draining_server_hands_over_to_the_next(middle: RudeServer, shell: str) 
         assert len(other.seen) == 1
 
 
+@contextmanager
+def taken_port() -> Iterator[int]:
+    """A port at which nobody listens, and nobody else can begin to."""
+    with socket.socket() as holder:
+        holder.bind(("127.0.0.1", 0))
+        yield holder.getsockname()[1]
+
+
 def test_all_servers_down_is_one_error(shell: str) -> None:
     """The error says that nothing was sent, and what to look at."""
-    with rude() as gone, rude() as away:
-        urls = [gone.url, away.url]
     with (
-        client_of(shell, urls, retries=3) as client,
+        taken_port() as gone,
+        taken_port() as away,
+        client_of(
+            shell, [f"http://127.0.0.1:{port}" for port in (gone, away)], retries=3
+        ) as client,
         pytest.raises(ConnectionFailedError) as caught,
     ):
         client.enqueue("q")

@@ -56,8 +56,8 @@ class ServerProcess:
         if match is None:
             self.stop()
             raise AssertionError(f"the server did not start: {self.errors()}")
-        for _ in range(2):
-            self.banner += self._process.stdout.readline()
+        while " try " not in self.banner and (line := self._process.stdout.readline()):
+            self.banner += line
         self.port = int(match.group(1))
         return self
 

@@ -179,8 +179,21 @@ def test_the_last_word_about_the_time_counts() -> None:
     assert (
         bill.in_("1h").at(instant).call().options["scheduled_at"] == "2030-01-01T10:00:00.000+00:00"
     )
+    options = bill.at(instant).in_("5m").call().options
+    assert (options["delay"], "scheduled_at" in options) == (300, False)
+
+
+def test_delay_of_a_call_that_somebody_else_sends_becomes_an_instant() -> None:
+    """Who relays it may be late; the delay counts from when the call was made."""
+    app = Corvo()
+
+    @app.task()
+    def bill() -> None: ...
+
     before = datetime.now(UTC) + timedelta(minutes=5)
-    found = datetime.fromisoformat(bill.at(instant).in_("5m").call().options["scheduled_at"])
+    sent = msgspec.json.decode(bill.in_("5m").call().body())
+    found = datetime.fromisoformat(sent["scheduled_at"])
+    assert "delay" not in sent
     assert timedelta(0) <= found - before + timedelta(milliseconds=1) < timedelta(minutes=1)
 
 

@@ -172,7 +172,7 @@ def test_what_a_schedule_cannot_have_is_refused() -> None:
     @app.task()
     def tidy() -> None: ...
 
-    with pytest.raises(ValueError, match="cannot have scheduled_at"):
+    with pytest.raises(ValueError, match="cannot have delay"):
         app.schedule("0 * * * *", tidy.in_("5m").call())
     with pytest.raises(ValueError, match="jitter is 'long'"):
         app.schedule("0 * * * *", tidy, jitter="long")

@@ -76,7 +76,7 @@ def test_what_only_a_whole_job_can_have_is_refused_in_a_later_step(app: Corvo) -
     first = tasks["first"]
     call = first.call(1)
     for later, reason in (
-        (first.in_("5m").call(1), "cannot have scheduled_at: first"),
+        (first.in_("5m").call(1), "cannot have delay: first"),
         (first.with_options(unique=True).call(1), "cannot have unique_key: first"),
         (chain(call, call), "cannot have chain: first"),
     ):

@@ -36,12 +36,14 @@ if TYPE_CHECKING:
     from corvo_sdk.errors import CorvoError as CorvoError
     from corvo_sdk.errors import DeadlineExceededError as DeadlineExceededError
     from corvo_sdk.handle import JobHandle as JobHandle
+    from corvo_sdk.handle import JobNotCompletedError as JobNotCompletedError
     from corvo_sdk.options import Unique as Unique
     from corvo_sdk.payload import PayloadError as PayloadError
     from corvo_sdk.task import Task as Task
     from corvo_sdk.types import FetchedJob as FetchedJob
     from corvo_sdk.types import Job as Job
     from corvo_sdk.types import NewJob as NewJob
+    from corvo_sdk.worker.runtime import Worker as Worker
 
 __version__: Final = VERSION
 
@@ -60,6 +62,7 @@ _HOMES: Final = {
     "Hold": "corvo_sdk.control",
     "Job": "corvo_sdk.types",
     "JobHandle": "corvo_sdk.handle",
+    "JobNotCompletedError": "corvo_sdk.handle",
     "NewJob": "corvo_sdk.types",
     "PayloadError": "corvo_sdk.payload",
     "Release": "corvo_sdk.control",

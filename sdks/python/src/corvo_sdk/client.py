@@ -90,6 +90,12 @@ class Client(Producing, Working, SingleJobs, Queues, Searching, Schedules, Webho
         servers = self._session.servers
         return servers.urls[servers.index :] + servers.urls[: servers.index]
 
+    def headers(self) -> dict[str, str]:
+        """What every request carries; for a protocol that begins with one, such as a WebSocket."""
+        if self._session.has_token_provider:
+            self._refresh()
+        return self._session.headers_of({}, self._token)
+
     def close(self) -> None:
         self._transport.close()
 

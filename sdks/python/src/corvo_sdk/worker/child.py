@@ -17,6 +17,7 @@ import msgspec
 from corvo_sdk.context import Context
 from corvo_sdk.errors import CorvoError
 from corvo_sdk.types import FetchedJob
+from corvo_sdk.worker import logs
 from corvo_sdk.worker.execution import Runnable, Runners, describe, execute
 from corvo_sdk.worker.pipe import (
     Done,
@@ -103,8 +104,10 @@ class _ProcessContext(Context):
             self._line.send(Say("usage", self.pending_usage))
 
 
-def serve(pipe: Connection) -> None:
-    """Work until the worker is gone; the target of the process."""
+def serve(pipe: Connection, log: tuple[logs.LogFormat, str] | None = None) -> None:
+    """Work until the worker is gone, logging as it does; the target of the process."""
+    if log is not None:
+        logs.set_up(*log)
     # A terminal sends its interrupt to the whole group; the worker decides what it means.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     line = _Line(pipe)

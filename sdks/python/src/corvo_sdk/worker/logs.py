@@ -42,8 +42,17 @@ class TextFormatter(logging.Formatter):
         return f"{line}\n{self.formatException(record.exc_info)}" if record.exc_info else line
 
 
+_chosen: list[tuple[LogFormat, str]] = []  # the last one is in force
+
+
+def chosen() -> tuple[LogFormat, str] | None:
+    """Give what `set_up` was called with, for processes that log on behalf of this one."""
+    return _chosen[-1] if _chosen else None
+
+
 def set_up(form: LogFormat, level: str) -> None:
     """Send every log line of the process to standard error in one form."""
+    _chosen[:] = [(form, level)]
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(JsonFormatter() if form == "json" else TextFormatter())
     logging.basicConfig(level=level.upper(), handlers=[handler], force=True)

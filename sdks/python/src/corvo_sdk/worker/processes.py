@@ -21,6 +21,7 @@ import msgspec
 
 from corvo_sdk.context import Context
 from corvo_sdk.types import FetchedJob
+from corvo_sdk.worker import logs
 from corvo_sdk.worker.child import serve
 from corvo_sdk.worker.execution import Runnable, of_stop
 from corvo_sdk.worker.pipe import Done, Saved, Say, StopWork, Work, decode_from_child, encode
@@ -55,7 +56,7 @@ class _Child:
         # Safety: the type of a pipe differs by platform; what is used of it does not.
         self.pipe = cast("Connection[bytes, bytes]", ours)
         self.process = _spawning.Process(
-            target=serve, args=(theirs,), name="corvo-process", daemon=True
+            target=serve, args=(theirs, logs.chosen()), name="corvo-process", daemon=True
         )
         self.process.start()
         theirs.close()

@@ -11,17 +11,19 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from types import FrameType
 from typing import Final
 
 POLL_S: Final = 0.2
+PARENT_POLL_S: Final = 0.5
 END_S_MAX: Final = 10.0
 FILES_MAX: Final = 20_000
 _SKIPPED: Final = frozenset({"__pycache__", "node_modules", "site-packages", "build", "dist"})
 
-RELOADED: Final = "CORVO_WORKER_RELOADED"  # tells a child that another may still be ending
+# Tells a child that another may still be ending, and whose child it is.
+RELOADED: Final = "CORVO_WORKER_RELOADED"
 AT_ONCE: Final = signal.SIGUSR1  # what a worker takes for "release everything now"
 
 _log = logging.getLogger("corvo.worker")
@@ -50,6 +52,24 @@ def _sources(folder: str) -> Iterator[str]:
         for name in files:
             if name.endswith(".py"):
                 yield f"{place}/{name}"
+
+
+def end_with_parent(end: Callable[[], None]) -> None:
+    """Call `end` when the reloader that started this process is gone; nothing without one.
+
+    A reloader that was killed can not tell its child, which would go on taking jobs unseen.
+    """
+    parent = os.environ.get(RELOADED, "")
+    if not parent.isdigit():
+        return
+
+    def watch() -> None:
+        pause = threading.Event()
+        while os.getppid() == int(parent):
+            pause.wait(PARENT_POLL_S)
+        end()
+
+    threading.Thread(target=watch, name="corvo-parent", daemon=True).start()
 
 
 class Reloader:
@@ -94,7 +114,7 @@ class Reloader:
 
     def _start(self) -> None:
         # A group of its own: an interrupt of the terminal reaches the child through us, once.
-        environment = {**os.environ, RELOADED: "1"}
+        environment = {**os.environ, RELOADED: str(os.getpid())}
         self._child = subprocess.Popen(  # noqa: S603 - ourselves
             self._command, process_group=0, env=environment
         )
