@@ -5,7 +5,7 @@ import logging
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from signal import SIGTERM
+from signal import SIGKILL, SIGTERM
 
 import pytest
 
@@ -209,3 +209,17 @@ def test_reload_runs_new_code_soon_and_keeps_the_job(server: Server, tmp_path: P
     assert job["result"] == 20
     assert job["attempt"] == 1
     wait_until(lambda: "ended" in process.log())
+
+
+def test_worker_ends_with_the_reloader_that_started_it(server: Server, tmp_path: Path) -> None:
+    """A reloader that is killed leaves no worker behind; the job in hand is given back."""
+    slow = ONE.replace("    return 1", "    import asyncio\n    await asyncio.sleep(600)")
+    (tmp_path / "jobs.py").write_text(slow)
+    job_id = server.enqueue("q")
+    url = f"http://127.0.0.1:{server.port}"
+    with WorkerProcess(tmp_path, url, "--reload") as process:
+        wait_state(server, job_id, "active")
+        process.send(SIGKILL)
+        process.wait()
+        job = wait_state(server, job_id, "pending")
+    assert job["attempt"] == 0 or job["errors"] == []

@@ -9,13 +9,14 @@ import logging
 import os
 import sys
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
 from corvo_sdk.worker import discovery, logs
 from corvo_sdk.worker.discovery import AppNotFoundError
 from corvo_sdk.worker.processes import ProcessTaskError
-from corvo_sdk.worker.reload import Reloader
+from corvo_sdk.worker.reload import Reloader, end_with_parent
 from corvo_sdk.worker.runtime import Worker
 from corvo_sdk.worker.settings import CONCURRENCY_DEFAULT, WorkerSettingsError
 
@@ -37,7 +38,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         folders = [Path(folder) for folder in options.reload_dir] or [Path.cwd()]
         return Reloader(_without_reload(given), folders).run()
     try:
-        _worker(options).run()
+        worker = _worker(options)
+        end_with_parent(partial(worker.stop, at_once=True))
+        worker.run()
     except (AppNotFoundError, ProcessTaskError, WorkerSettingsError) as error:
         print(f"corvo-worker: {error}", file=sys.stderr)  # noqa: T201 - a command line prints
         return EXIT_USAGE
