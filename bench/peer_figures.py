@@ -10,7 +10,6 @@ import shutil
 import signal
 import socket
 import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
@@ -18,11 +17,12 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from bench.harness import Figure, Scale, SkippedError, check
-from bench.servers import ROOT, Corvo
+from bench.servers import ROOT
+from bench.worker_figures import corvo_rate
 
 PEERS = Path(__file__).resolve().parent / "peers"
 ENVIRONMENT = ROOT / ".venv-peers"
-POLL_SECONDS = 0.01
+POLL_SECONDS = 0.05
 START_SECONDS_MAX = 60
 RUN_SECONDS_MAX = 300
 
@@ -35,13 +35,14 @@ def peers(scale: Scale) -> list[Figure]:
     if missing:
         raise SkippedError(missing)
     corvo_jobs, peer_jobs = (400, 200) if scale.is_quick else (60_000, 10_000)
-    corvo = _corvo(corvo_jobs)
+    links = ("http", "stream")
+    corvo = max(corvo_rate(corvo_jobs, link) for link in links)
     with _redis() as port:
         dramatiq = _dramatiq(port, peer_jobs)
         celery = _celery(port, peer_jobs)
     targets = (None, None, None) if scale.is_quick else (8_000, 3, 10)
     return [
-        Figure("corvo worker, no-op async jobs", corvo, "jobs/s", targets[0]),
+        Figure("corvo worker, no-op async jobs, the better link", corvo, "jobs/s", targets[0]),
         Figure("dramatiq worker on redis, no-op", dramatiq, "jobs/s"),
         Figure("celery worker on redis, no-op", celery, "jobs/s"),
         Figure("corvo ÷ dramatiq", corvo / dramatiq, "", targets[1]),
@@ -55,18 +56,6 @@ def _missing() -> str:
     if not (ENVIRONMENT / "bin" / "celery").exists():
         return "the other systems are not installed: make peers"
     return ""
-
-
-def _corvo(count: int) -> float:
-    with Corvo("always") as server:
-        environment = _environment({"CORVO_URL": server.url}, ROOT / "sdks/python/src", ROOT)
-        _produce([sys.executable, "-m", "bench.peers.corvo_noop", str(count)], environment)
-        worker = [sys.executable, "-m", "corvo_sdk.worker.command", "bench.peers.corvo_noop:app"]
-
-        def left() -> int:
-            return count - server.queue("noop")["completed"]
-
-        return _rate([*worker, "-q", "noop=256"], environment, left, count)
 
 
 def _dramatiq(port: int, count: int) -> float:

@@ -3,10 +3,7 @@
 Server (with fsync) and worker are processes of their own on this machine. The queue is filled
 first; the clock runs from a tenth of the jobs to the last of them, by the counters of the server,
 so neither the start of the worker nor the filling is measured.
-
-Other systems are compared in the same run by adding to `RUNNERS`: a function that has the same
-number of jobs done by one process and returns jobs per second. Our rate divided by theirs is the
-figure.
+`peer_figures.py` compares it with other systems.
 """
 
 import os
@@ -14,7 +11,6 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 
 from bench.harness import Figure, Scale, check, median
 from bench.servers import ROOT, Corvo
@@ -26,29 +22,18 @@ TARGET = 8_000
 SECONDS_MAX = 120
 FILL = 1_000
 
-Runner = Callable[[int], float]
-# Name, how it is run, and how many times faster we must be.
-RUNNERS: dict[str, tuple[Runner, float]] = {}
-
 
 def worker(scale: Scale) -> list[Figure]:
-    """Jobs of one worker process over each link the server offers, and those of others."""
+    """Jobs of one worker process over each link the server offers."""
     jobs = scale.worker_jobs
     target = None if scale.is_quick else TARGET
     rates: dict[str, float] = {}
     for link in _links():
         rates[link] = median(corvo_rate(jobs, link) for _ in range(min(3, scale.rounds)))
-    best = max(rates.values())
-    figures = [
+    return [
         Figure(f"one worker, no-op async jobs, {link}", rate, "jobs/s", target)
         for link, rate in rates.items()
     ]
-    for name, (run, least) in RUNNERS.items():
-        ratio = best / run(jobs)
-        figures.append(
-            Figure(f"one worker against {name}", ratio, "×", None if scale.is_quick else least)
-        )
-    return figures
 
 
 def corvo_rate(jobs: int, link: str) -> float:
