@@ -22,6 +22,7 @@ from corvo.model.ids import BATCH, WEBHOOK, parse_id
 from corvo.model.schedule import SCHEDULE
 from corvo.view import frames, messages
 from corvo.view.messages import Copied, Hello, Progress, Pull, Slice, Snapshot, Told, Want, Welcome
+from corvo.view.pacing import Pacing
 from corvo.view.standing import Standing
 
 if TYPE_CHECKING:
@@ -100,6 +101,7 @@ class Sender:
         self._is_waiting = False
         self._is_behind = False
         self._answered_s = 0.0
+        self._pacing = Pacing()
         self._answers: dict[type[Any], Callable[[Any], Any]] = {
             Hello: self._hello,
             Pull: self._pull,
@@ -129,7 +131,9 @@ class Sender:
             self._happened.set()
 
     async def _send(self, message: Any) -> None:
+        began_s = self._pacing.now()
         self._writer.write(frames.pack(messages.encode(message)))
+        self._pacing.count(began_s)
         await self._writer.drain()
 
     # --- is this a place in our history? --------------------------------------------------------
@@ -173,13 +177,15 @@ class Sender:
         if reason:
             await self._send(self._slice([], pull.position, reason))
             return
+        began_s = self._pacing.now()
         blocks = engine.feed(pull.position, SLICE_BYTES)
         position = engine.index
         self._is_behind = bool(blocks) and bool(engine.feed(blocks[-1][0], 1))
         if self._is_behind:
             position = blocks[-1][0]
+        named = _Named(blocks)
+        self._pacing.count(began_s)
         if blocks:
-            named = _Named(blocks)
             await self._send_copies(
                 list(named.jobs.items()),
                 named.batches,
@@ -211,6 +217,7 @@ class Sender:
         if not self._is_behind and not standing.has_waiters and not standing.wants_rebuild:
             left_s = self._answered_s + PACE_S - self._engine.clock.monotonic()
             await self._sleep(left_s, lambda: False)
+        await self._sleep(self._pacing.rest_s(), lambda: False)
         await self._sleep(IDLE_S, lambda: bool(self._engine.feed(position, 1)))
 
     async def _sleep(self, seconds: float, is_over: Callable[[], bool]) -> None:
@@ -252,6 +259,7 @@ class Sender:
         while position < len(jobs):
             copies = Copies([], [], [], [], [], [])
             bytes_count = 0
+            began_s = self._pacing.now()
             # Safety: the objects are the machine's. Nothing is awaited before they are encoded.
             while position < len(jobs) and bytes_count < FRAME_BYTES:
                 (ns, identifier), has_spec = jobs[position]
@@ -266,6 +274,7 @@ class Sender:
                 bytes_count += _size_of(copy)
                 if len(copies.jobs) >= JOBS_PER_FRAME:
                     break
+            self._pacing.count(began_s)
             await self._send(copies)
             await asyncio.sleep(0)
         if batches or queues:
