@@ -1,8 +1,8 @@
 """What every command shares: which server it talks to, and how it prints.
 
-`connected` adds the options and hands the command a `Session`; `printing` does the same for the
-commands that need no server. The connection is made at the first call, so that a mistake in the
-arguments is reported before anything is sent.
+`connected` adds the options and hands the command a `Session`; `located` does the same for one that
+shows screens and prints nothing, `printing` for those that need no server. The connection is made
+at the first call, so that a mistake in the arguments is reported before anything is sent.
 """
 
 import os
@@ -58,6 +58,11 @@ def session_of(
 
 def connected(function: Function) -> Function:
     """Add the options of a command that talks to a server; it gets `session`."""
+    return located(_output_option(function))
+
+
+def located(function: Function) -> Function:
+    """Add the options that say which server, and no form of output; it gets `session`."""
 
     @wraps(function)
     def wrapped(
@@ -65,14 +70,13 @@ def connected(function: Function) -> Function:
         url: str | None,
         api_key: str | None,
         profile: str | None,
-        output: str | None,
+        output: str | None = None,
         **options: Any,
     ) -> Any:
         session = session_of(url, api_key, profile, output)
         return function(*arguments, session=session, **options)
 
     for decorate in (
-        _output_option,
         click.option("--profile", help="named server of the profile file  [CORVO_PROFILE_NAME]"),
         click.option("--api-key", help="sent with every request  [CORVO_API_KEY]"),
         click.option(

@@ -11,7 +11,6 @@ from corvo.cli.top.actions import ACTIONS, Action, Target, perform, preview, sen
 from corvo.cli.top.bars import StatusLine, Tab, TabBar
 from corvo.cli.top.detail import DetailScreen
 from corvo.cli.top.dialogs import ConfirmDialog, HelpScreen, MoveDialog
-from corvo.cli.top.facts import BulkResult, Queue
 from corvo.cli.top.failures import FailuresPage
 from corvo.cli.top.filters import LENGTH_MAX, FilterError, quoted
 from corvo.cli.top.jobs import JobsList
@@ -26,6 +25,7 @@ from corvo.cli.top.wording import plain, plural, span
 from corvo.cli.top.workers import WorkersPage
 from corvo.runtime.clock import Clock
 from corvo_sdk.errors import CorvoError as CallError
+from corvo_sdk.types import Bulk, BulkResult, Queue
 
 
 class TopApp(App[None]):
@@ -288,8 +288,8 @@ class TopApp(App[None]):
             page.settled()
         self.action_look()
 
-    def _remember(self, action: Action, result: BulkResult) -> None:
-        if action.is_undoable and result.affected:
+    def _remember(self, action: Action, result: BulkResult | Bulk) -> None:
+        if action.is_undoable and result.affected and result.bulk_operation_id:
             self._undo_id = result.bulk_operation_id
             self.refresh_bindings()
 

@@ -6,10 +6,10 @@ from importlib.util import find_spec
 
 import click
 
+from corvo.cli.session import Session, located
 from corvo.errors import CorvoError
 from corvo.runtime.clock import SystemClock
 
-DEFAULT_URL = "http://127.0.0.1:8080"
 INTERVAL_S = 2.0
 
 
@@ -20,14 +20,7 @@ class TerminalError(CorvoError):
 
 
 @click.command()
-@click.option(
-    "--url",
-    default=DEFAULT_URL,
-    envvar="CORVO_URL",
-    show_default=True,
-    help="the server, several with commas; also CORVO_URL",
-)
-@click.option("--api-key", envvar="CORVO_API_KEY", help="the key to send; also CORVO_API_KEY")
+@located
 @click.option(
     "--interval",
     type=click.FloatRange(0.2, 60.0),
@@ -36,7 +29,7 @@ class TerminalError(CorvoError):
     help="seconds between two looks",
 )
 @click.option("--queue", default="", help="begin with this queue, or queues whose name has it")
-def top(url: str, api_key: str | None, interval: float, queue: str) -> None:
+def top(*, session: Session, interval: float, queue: str) -> None:
     """Watch queues, jobs, failures and workers, and act on them. Keys: ?."""
     _check_terminal()
     # Loaded late: the libraries of the screens are an extra, and dear to load.
@@ -45,7 +38,7 @@ def top(url: str, api_key: str | None, interval: float, queue: str) -> None:
     from corvo_sdk.errors import CorvoError as CallError  # noqa: PLC0415
 
     try:
-        source = connect(url, api_key)
+        source = connect(session.url, session.api_key)
     except CallError as error:
         raise TerminalError(error.message, hint=error.hint) from error
     app = TopApp(source, SystemClock(), interval_s=interval, queue=queue)

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import deque
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from rich.text import Text
 from textual.app import ComposeResult
@@ -13,7 +13,6 @@ from textual.screen import Screen
 from textual.widgets import Footer, Static
 
 from corvo.cli.top.actions import Target
-from corvo.cli.top.facts import Event, Why
 from corvo.cli.top.pacing import Pace
 from corvo.cli.top.palette import STYLES
 from corvo.cli.top.sheets import errors_sheet, fields_sheet, timeline_sheet, title_line, why_sheet
@@ -22,6 +21,7 @@ from corvo.cli.top.wording import plain
 from corvo.runtime.clock import Clock
 from corvo_sdk.errors import CorvoError as CallError
 from corvo_sdk.errors import NotFoundError
+from corvo_sdk.types import Job, JobEvent, Why
 
 FOLLOW_RETRY_S = 2.0
 
@@ -57,10 +57,10 @@ class DetailScreen(Screen[None]):
         self._source = source
         self._clock = clock
         self._pace = Pace(interval_s)
-        self._job: dict[str, Any] | None = None
+        self._job: Job | None = None
         self._why: Why | None = None
         # Bounded: a job that is retried for a year must not fill the memory of whoever watches.
-        self._events: deque[Event] = deque(maxlen=EVENTS_MAX)
+        self._events: deque[JobEvent] = deque(maxlen=EVENTS_MAX)
         self._note = ""
         self._timeline_note = ""
         self._is_following = True
@@ -116,7 +116,9 @@ class DetailScreen(Screen[None]):
                 if not is_read:
                     is_read = await self._read_timeline()
                 last = self._events[-1].seq if self._events else None
-                async for event in self._source.follow(self.job_id, last):
+                # While the past is missing, a break is a chance to ask for it again.
+                events = self._source.follow(self.job_id, last, is_patient=is_read)
+                async for event in events:
                     self._take(event)
             except CallError as error:
                 self._timeline_note = "reconnecting …" if is_away(error) else plain(error.message)
@@ -142,7 +144,7 @@ class DetailScreen(Screen[None]):
         self._draw_timeline()
         return True
 
-    def _take(self, event: Event) -> None:
+    def _take(self, event: JobEvent) -> None:
         if self._events and event.seq <= self._events[-1].seq:
             return
         self._timeline_note = ""

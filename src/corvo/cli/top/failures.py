@@ -1,7 +1,7 @@
 """The page of failures: kinds of errors above, the dead jobs of the one under the cursor below."""
 
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from rich.text import Text
 from textual.app import ComposeResult
@@ -10,13 +10,13 @@ from textual.widgets import Static
 
 from corvo.cli.top.actions import Target
 from corvo.cli.top.columns import Cell, Column
-from corvo.cli.top.facts import Group, Job
 from corvo.cli.top.job_columns import dead_columns
 from corvo.cli.top.page import Page
-from corvo.cli.top.source import Source
+from corvo.cli.top.source import Search, Source
 from corvo.cli.top.table import Table
-from corvo.cli.top.wording import age, count, plain, plural
+from corvo.cli.top.wording import age, count, plain, plural, seconds_of
 from corvo.runtime.clock import Clock
+from corvo_sdk.types import DeadGroup, JobSummary, SearchFilter
 
 JOBS_SHOWN = 200
 
@@ -30,12 +30,10 @@ class FailuresPage(Page):
 
     def __init__(self, source: Source, clock: Clock) -> None:
         super().__init__(source, clock)
-        self._all: Sequence[Group] = ()
+        self._all: Sequence[DeadGroup] = ()
         self._is_loaded = False
-        self.groups: Table[Group] = Table(
-            self._columns(), lambda group: group.key, sort="count", id="groups"
-        )
-        self.dead: Table[Job] = Table(
+        self.groups: Table[DeadGroup] = Table(self._columns(), _key, sort="count", id="groups")
+        self.dead: Table[JobSummary] = Table(
             dead_columns(lambda: self.now_s), lambda job: job.id, sort="failed", id="dead"
         )
         self.groups.empty = [Cell("searching …", "dim")]
@@ -47,7 +45,7 @@ class FailuresPage(Page):
             yield self.caption
             yield self.dead
 
-    def _columns(self) -> list[Column[Group]]:
+    def _columns(self) -> list[Column[DeadGroup]]:
         return [
             Column(
                 "count",
@@ -64,7 +62,7 @@ class FailuresPage(Page):
                 width=8,
                 rank=1,
                 is_number=True,
-                order=lambda group: group.last_at or "",
+                order=lambda group: seconds_of(group.last_at),
             ),
             Column(
                 "first",
@@ -73,7 +71,7 @@ class FailuresPage(Page):
                 width=8,
                 rank=3,
                 is_number=True,
-                order=lambda group: group.first_at or "",
+                order=lambda group: seconds_of(group.first_at),
             ),
             Column("queues", "queues", _queues, width=26, rank=2),
             Column("error", "error", _error, order=_error_text, is_falling_first=False),
@@ -91,18 +89,18 @@ class FailuresPage(Page):
             self._caption(None, 0)
             return
         answer = await self.source.search(
-            _filter_of(group)
-            | {
-                "sort": self.dead.order.server_order,
-                "order": "desc" if self.dead.is_falling else "asc",
-                "limit": JOBS_SHOWN,
-            }
+            Search(
+                conditions=_filter_of(group),
+                sort=self.dead.order.server_order,
+                order="desc" if self.dead.is_falling else "asc",
+                limit=JOBS_SHOWN,
+            )
         )
         jobs = answer.jobs
         if group.error_fingerprint is None:
             # Jobs that died without an error are told apart by their reason, which no search knows.
             jobs = [job for job in jobs if job.dead_reason == group.dead_reason]
-        if self.groups.current is not None and self.groups.current.key == group.key:
+        if self.groups.current is not None and _key(self.groups.current) == _key(group):
             self.dead.show(jobs)
             self._caption(group, len(jobs))
 
@@ -127,7 +125,7 @@ class FailuresPage(Page):
         self.groups.show(shown)
         self.post_message(self.Told())
 
-    def _caption(self, group: Group | None, shown: int) -> None:
+    def _caption(self, group: DeadGroup | None, shown: int) -> None:
         text = ""
         if group is not None:
             text = f"{count(shown)} of {plural(group.count, 'job')} with this error"
@@ -155,7 +153,7 @@ class FailuresPage(Page):
             chosen = self.dead.chosen()
             return Target(job_ids=chosen, count=len(chosen)) if chosen else None
         keys = set(self.groups.chosen())
-        groups = [group for group in self._all if group.key in keys]
+        groups = [group for group in self._all if _key(group) in keys]
         if len(groups) != 1 or groups[0].error_fingerprint is None:
             return None
         group = groups[0]
@@ -195,27 +193,32 @@ class FailuresPage(Page):
         self.post_message(self.Told())
 
 
-def _filter_of(group: Group) -> dict[str, Any]:
+def _key(group: DeadGroup) -> str:
+    """What tells this group from others."""
+    return group.error_fingerprint or f"reason:{group.dead_reason}"
+
+
+def _filter_of(group: DeadGroup) -> SearchFilter:
     if group.error_fingerprint is not None:
         return {"state": ["dead"], "error_fingerprint": group.error_fingerprint}
     return {"state": ["dead"], "has_errors": False}
 
 
-def _queues(group: Group) -> Cell:
+def _queues(group: DeadGroup) -> Cell:
     names = ", ".join(plain(name) for name in group.queues)
     more = group.queues_count - len(group.queues)
     return Cell(f"{names} +{more}" if more > 0 else names)
 
 
-def _error_text(group: Group) -> str:
+def _error_text(group: DeadGroup) -> str:
     return group.error or (group.dead_reason or "no error").replace("_", " ")
 
 
-def _error(group: Group) -> Cell:
+def _error(group: DeadGroup) -> Cell:
     return Cell(plain(_error_text(group)), "plain" if group.error else "warn")
 
 
-def _mentions(group: Group, wanted: str) -> bool:
+def _mentions(group: DeadGroup, wanted: str) -> bool:
     return not wanted or any(
         wanted in text.casefold() for text in (_error_text(group), *group.queues)
     )

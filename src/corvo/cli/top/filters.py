@@ -1,8 +1,9 @@
 """The line one types after `/` on the Jobs page, read as the filter of a search."""
 
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from corvo.errors import CorvoError
+from corvo_sdk.types import SearchFilter
 
 LENGTH_MAX = 500
 STATES: Final = (
@@ -37,7 +38,7 @@ class FilterError(CorvoError):
     code = "BAD_REQUEST"
 
 
-def parse(text: str) -> dict[str, Any]:
+def parse(text: str) -> SearchFilter:
     """Read `queue:emails state:dead,retrying tag:tenant=acme hello` as the filter of a search.
 
     Words without a name are looked for in the payload, together and in their order. A value with
@@ -65,7 +66,7 @@ def parse(text: str) -> dict[str, Any]:
         found["job_id_prefix"] = words[0]
     elif words:
         found["payload_contains"] = " ".join(words)
-    return found
+    return cast("SearchFilter", found)
 
 
 def _states(value: str) -> list[str]:

@@ -3,9 +3,9 @@
 from collections.abc import Callable
 
 from corvo.cli.top.columns import Cell, Column
-from corvo.cli.top.facts import Job
 from corvo.cli.top.palette import STATE_SIGNS
-from corvo.cli.top.wording import NOTHING, age, document, plain
+from corvo.cli.top.wording import NOTHING, age, document, instant_text, plain
+from corvo_sdk.types import JobSummary
 
 Now = Callable[[], float]
 
@@ -16,7 +16,7 @@ def state_cell(state: str) -> Cell:
     return Cell(f"{sign} {plain(state)}", tone)  # type: ignore[arg-type]
 
 
-def columns(now: Now) -> list[Column[Job]]:
+def columns(now: Now) -> list[Column[JobSummary]]:
     """Columns of a list of jobs, sorted by the server."""
     return [
         Column("id", "job", lambda job: Cell(plain(job.id)), width=30),
@@ -71,7 +71,7 @@ def columns(now: Now) -> list[Column[Job]]:
     ]
 
 
-def dead_columns(now: Now) -> list[Column[Job]]:
+def dead_columns(now: Now) -> list[Column[JobSummary]]:
     """Columns of a list of dead jobs."""
     return [
         Column("id", "job", lambda job: Cell(plain(job.id)), width=30),
@@ -98,11 +98,11 @@ def dead_columns(now: Now) -> list[Column[Job]]:
     ]
 
 
-def _worker(job: Job) -> Cell:
+def _worker(job: JobSummary) -> Cell:
     return Cell(plain(job.worker_id), "plain") if job.worker_id else Cell(NOTHING, "dim")
 
 
-def _about(job: Job) -> Cell:
+def _about(job: JobSummary) -> Cell:
     """What matters most about a job: its trouble, else what it is for."""
     if job.state in {"dead", "retrying"} and job.last_error:
         return Cell(plain(job.last_error), "bad" if job.state == "dead" else "warn")
@@ -111,5 +111,5 @@ def _about(job: Job) -> Cell:
     if job.state == "held" and job.hold_reason:
         return Cell(plain(job.hold_reason), "warn")
     if job.state == "scheduled" and job.scheduled_at:
-        return Cell(f"at {plain(job.scheduled_at)}  {document(job.payload)}", "dim")
+        return Cell(f"at {instant_text(job.scheduled_at)}  {document(job.payload)}", "dim")
     return Cell(document(job.payload), "dim")

@@ -1,20 +1,20 @@
 """The page of jobs: a search, one page of it at a time."""
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 
 from corvo.cli.top.actions import Target
 from corvo.cli.top.columns import Cell
-from corvo.cli.top.facts import Job, JobsPage
 from corvo.cli.top.filters import STATES, parse
 from corvo.cli.top.job_columns import columns
 from corvo.cli.top.page import Page
-from corvo.cli.top.source import Source
+from corvo.cli.top.source import Search, Source
 from corvo.cli.top.table import Table
 from corvo.cli.top.wording import count, plain, plural
 from corvo.runtime.clock import Clock
+from corvo_sdk.types import JobsPage, JobSummary, SearchFilter
 
 PAGE_SIZE = 200
 PAGES_MAX = 1_000  # cursors kept to go back; whoever turns that many wants a filter
@@ -36,11 +36,11 @@ class JobsList(Page):
 
     def __init__(self, source: Source, clock: Clock) -> None:
         super().__init__(source, clock)
-        self._filter: dict[str, Any] = {}
+        self._filter: SearchFilter = {}
         self._cursors: list[str] = []  # of the pages before this one, the last one is ours
         self._answer: JobsPage | None = None
         self._means_all = False
-        self.table: Table[Job] = Table(
+        self.table: Table[JobSummary] = Table(
             columns(lambda: self.now_s), lambda job: job.id, sort="created", id="jobs-table"
         )
         self.table.empty = [Cell("searching …", "dim")]
@@ -64,13 +64,14 @@ class JobsList(Page):
         self.table.show(answer.jobs, keeps_marks=True)
         self.post_message(self.Told())
 
-    def _request(self) -> dict[str, Any]:
-        request = self._filter | {
-            "sort": self.table.order.server_order,
-            "order": "desc" if self.table.is_falling else "asc",
-            "limit": PAGE_SIZE,
-        }
-        return request | ({"cursor": self._cursors[-1]} if self._cursors else {})
+    def _request(self) -> Search:
+        return Search(
+            conditions=self._filter,
+            sort=self.table.order.server_order,
+            order="desc" if self.table.is_falling else "asc",
+            limit=PAGE_SIZE,
+            cursor=self._cursors[-1] if self._cursors else None,
+        )
 
     def _empty(self) -> list[Cell]:
         if self.filter_text:
@@ -170,7 +171,7 @@ class JobsList(Page):
     def action_next_state(self) -> None:
         """Show the jobs of the next state, after the last one those of all states."""
         now = self._filter.get("state")
-        current = now[0] if isinstance(now, list) and len(now) == 1 else None  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
+        current = now[0] if isinstance(now, list) and len(now) == 1 else None
         at = STATES.index(current) + 1 if current in STATES else 0
         kept = [term for term in self.filter_text.split() if not term.startswith("state:")]
         if at < len(STATES):

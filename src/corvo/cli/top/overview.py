@@ -7,11 +7,12 @@ from rich.text import Text
 from textual.geometry import Size
 from textual.widget import Widget
 
-from corvo.cli.top.facts import Minute, Queue, Status
 from corvo.cli.top.pacing import Link
 from corvo.cli.top.palette import STATE_SIGNS, STYLES
 from corvo.cli.top.rates import IDLE, Latency, Rate
+from corvo.cli.top.source import Status
 from corvo.cli.top.wording import NOTHING, compact, count, micros, plain, rate, span, spark
+from corvo_sdk.types import Minute, Queue
 
 COUNTED = ("pending", "active", "retrying", "dead", "held", "scheduled", "completed")
 LABEL_WIDTH = 6

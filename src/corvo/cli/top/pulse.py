@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Sequence
 
-from corvo.cli.top.facts import Queue
 from corvo.cli.top.overview import Figures
 from corvo.cli.top.pacing import Link, Pace
 from corvo.cli.top.rates import Latency, Meter, buckets_of
@@ -10,6 +9,7 @@ from corvo.cli.top.source import Source
 from corvo.cli.top.wording import plain
 from corvo.runtime.clock import Clock
 from corvo_sdk.errors import CorvoError as CallError
+from corvo_sdk.types import Queue
 
 MINUTES_EVERY_S = 15.0
 METRICS_EVERY_S = 10.0

@@ -1,5 +1,6 @@
 """The page of queues: how deep, how fast, since when."""
 
+import math
 from collections.abc import Sequence
 from fnmatch import fnmatchcase
 from typing import ClassVar
@@ -8,14 +9,14 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 
 from corvo.cli.top.columns import Cell, Column, Tone
-from corvo.cli.top.facts import Queue
 from corvo.cli.top.filters import quoted
 from corvo.cli.top.page import Page
 from corvo.cli.top.rates import Meter
 from corvo.cli.top.source import Source
 from corvo.cli.top.table import Table
-from corvo.cli.top.wording import age, count, plain, plural, rate, spark
+from corvo.cli.top.wording import age, count, plain, plural, rate, seconds_of, spark
 from corvo.runtime.clock import Clock
+from corvo_sdk.types import Queue
 
 SPARK_WIDTH = 16
 
@@ -104,8 +105,8 @@ class QueuesPage(Page):
                 width=8,
                 rank=2,
                 is_number=True,
-                # The oldest first: an early instant is a small text, and none is no age at all.
-                order=lambda queue: queue.oldest_pending_at or "~",
+                # The oldest first; no instant is no age at all.
+                order=lambda queue: seconds_of(queue.oldest_pending_at, math.inf),
                 is_falling_first=False,
             ),
             number("workers_waiting", "waiting", 8, 9, "good"),

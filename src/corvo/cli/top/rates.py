@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 
 from msgspec import Struct
 
-from corvo.cli.top.facts import Queue, Totals
+from corvo_sdk.types import Queue, Totals
 
 HISTORY_COUNT = 60  # samples of a line of blocks
 WINDOW_S = 60.0  # what a latency speaks of

@@ -1,14 +1,15 @@
 """How the parts of a job are written on its page."""
 
 from collections.abc import Sequence
-from typing import Any
+from datetime import datetime
+from typing import Any, Final
 
 import msgspec
 from rich.text import Text
 
-from corvo.cli.top.facts import Event, Why
 from corvo.cli.top.palette import STATE_SIGNS, STYLES
 from corvo.cli.top.wording import age, clock, clock_of, document, lines, plain, span
+from corvo_sdk.types import Job, JobEvent, Why
 
 LABEL_WIDTH = 14
 DOCUMENT_LINES_MAX = 200
@@ -27,56 +28,52 @@ INSTANTS = (
     "lease_expires_at", "expire_at", "hold_until", "cancel_requested_at",
 )  # fmt: skip
 DOCUMENTS = ("payload", "progress", "checkpoint", "result", "usage", "trace")
-HIDDEN = frozenset({"normal"})
+EMPTY: Final[tuple[Any, ...]] = (None, [], {}, "", "normal")  # not worth a line
 
 
-def title_line(job_id: str, job: dict[str, Any] | None, note: str) -> Text:
+def title_line(job_id: str, job: Job | None, note: str) -> Text:
     """Id, state and queue; a note when what is shown is old."""
     text = Text(no_wrap=True, overflow="ellipsis")
     text.append(plain(job_id), STYLES["title"])
     if job is not None:
-        sign, tone = STATE_SIGNS.get(str(job.get("state")), ("?", "plain"))
-        text.append(f"  {sign} {plain(str(job.get('state')))}", STYLES[tone])
-        text.append(f"  in {plain(str(job.get('queue')))}", STYLES["dim"])
+        sign, tone = STATE_SIGNS.get(job.state, ("?", "plain"))
+        text.append(f"  {sign} {plain(job.state)}", STYLES[tone])
+        text.append(f"  in {plain(job.queue)}", STYLES["dim"])
     if note:
         text.append(f"  {note}", STYLES["warn"])
     return text
 
 
-def fields_sheet(job: dict[str, Any], now_s: float) -> Text:
+def fields_sheet(job: Job, now_s: float) -> Text:
     """What is known about a job, without what is empty."""
     text = Text()
     _heading(text, "Job")
-    _field(text, "queue", plain(str(job.get("queue", ""))))
-    _field(text, "tries", f"{job.get('attempt', 0)} of {max(1, int(job.get('max_retries') or 0))}")
-    worker: Any = job.get("worker")
-    if isinstance(worker, dict):
-        known = msgspec.convert(worker, dict[str, Any])
-        _field(text, "worker", plain(" on ".join(str(part) for part in known.values() if part)))
+    _field(text, "queue", plain(job.queue))
+    _field(text, "tries", f"{job.attempt} of {max(1, job.max_retries)}")
+    if job.worker is not None:
+        known = (job.worker.id, job.worker.hostname)
+        _field(text, "worker", plain(" on ".join(part for part in known if part)))
     for name in PLAIN_FIELDS:
-        value = job.get(name)
-        if value not in (None, [], {}, "") and value not in HIDDEN:
+        value: Any = getattr(job, name)
+        if value not in EMPTY:
             shown = plain(value) if isinstance(value, str) else document(value)
             _field(text, name.replace("_", " "), shown)
-    for key, value in _tags(job).items():
-        _field(text, f"tag {plain(key)}", plain(value))
+    for key, tag in job.tags.items():
+        _field(text, f"tag {plain(key)}", plain(tag))
     for name in INSTANTS:
-        value = job.get(name)
-        if isinstance(value, str):
-            _field(text, name.removesuffix("_at").replace("_", " "), _moment(value, now_s))
+        instant: datetime | None = getattr(job, name)
+        if instant is not None:
+            _field(text, name.removesuffix("_at").replace("_", " "), _moment(instant, now_s))
     for name in DOCUMENTS:
-        if job.get(name) is not None:
+        content: Any = getattr(job, name)
+        if content is not None:
             text.append("\n")
             _heading(text, name.capitalize())
-            _document(text, job[name])
+            _document(text, content)
     return text
 
 
-def _tags(job: dict[str, Any]) -> dict[str, str]:
-    return msgspec.convert(job.get("tags") or {}, dict[str, str])
-
-
-def _moment(instant: str, now_s: float) -> str:
+def _moment(instant: datetime, now_s: float) -> str:
     passed = age(instant, now_s)
     return f"{clock(instant)}  {passed if passed.startswith('in ') else passed + ' ago'}"
 
@@ -113,28 +110,27 @@ def _question(state: str) -> str:
     return "How it ended" if state in settled else "Why is it not running?"
 
 
-def errors_sheet(job: dict[str, Any], now_s: float) -> Text:
+def errors_sheet(job: Job, now_s: float) -> Text:
     """The last errors, the newest first, the first of them with its backtrace."""
-    errors: list[dict[str, Any]] = msgspec.convert(job.get("errors") or [], list[dict[str, Any]])
     text = Text()
-    if not errors:
+    if not job.errors:
         return text
-    _heading(text, f"Errors  {len(errors)}")
-    for place, error in enumerate(reversed(errors[-ERRORS_MAX:])):
-        text.append(f"try {error.get('attempt')}", STYLES["dim"])
-        text.append(f"  {age(error.get('at'), now_s)} ago", STYLES["dim"])
-        if error.get("worker"):
-            text.append(f"  {plain(str(error['worker']))}", STYLES["dim"])
+    _heading(text, f"Errors  {len(job.errors)}")
+    for place, error in enumerate(reversed(job.errors[-ERRORS_MAX:])):
+        text.append(f"try {error.attempt}", STYLES["dim"])
+        text.append(f"  {age(error.at, now_s)} ago", STYLES["dim"])
+        if error.worker:
+            text.append(f"  {plain(error.worker)}", STYLES["dim"])
         text.append("\n")
-        for line in lines(str(error.get("error") or "no message"), 8):
+        for line in lines(error.error or "no message", 8):
             text.append(f"{line}\n", STYLES["bad"])
-        if place == 0 and error.get("backtrace"):
-            for line in lines(str(error["backtrace"]), BACKTRACE_LINES_MAX):
+        if place == 0 and error.backtrace:
+            for line in lines(error.backtrace, BACKTRACE_LINES_MAX):
                 text.append(f"  {line}\n", STYLES["dim"])
     return text
 
 
-def timeline_sheet(events: Sequence[Event], note: str) -> Text:
+def timeline_sheet(events: Sequence[JobEvent], note: str) -> Text:
     """What happened, oldest first."""
     text = Text()
     _heading(text, "Timeline")

@@ -64,31 +64,30 @@ def micros(microseconds: int) -> str:
     return span(microseconds / 1_000_000)
 
 
-def seconds_of(instant: str) -> float | None:
-    """An instant of the API as seconds since 1970; None when it is not one."""
-    try:
-        return datetime.fromisoformat(instant).timestamp()
-    except ValueError:
-        return None
+def seconds_of(instant: datetime | None, missing: float = 0.0) -> float:
+    """An instant as seconds since 1970, to sort by; `missing` stands for none."""
+    return missing if instant is None else instant.timestamp()
 
 
-def age(instant: str | None, now_s: float) -> str:
+def instant_text(instant: datetime) -> str:
+    """An instant as the server writes it."""
+    return instant.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def age(instant: datetime | None, now_s: float) -> str:
     """How long ago an instant is; ahead of us it is shown with a sign."""
-    moment = seconds_of(instant) if instant else None
-    if moment is None:
+    if instant is None:
         return NOTHING
+    moment = instant.timestamp()
     # A clock that differs from the server's by a moment must not show jobs of the future.
     if moment > now_s + 2:
         return f"in {span(moment - now_s)}"
     return span(now_s - moment)
 
 
-def clock(instant: str | None) -> str:
+def clock(instant: datetime | None) -> str:
     """The time of day of an instant, local, with milliseconds."""
-    if not instant:
-        return NOTHING
-    seconds = seconds_of(instant)
-    return plain(instant) if seconds is None else clock_of(round(seconds * 1000))
+    return NOTHING if instant is None else clock_of(round(instant.timestamp() * 1000))
 
 
 def clock_of(moment_ms: int) -> str:

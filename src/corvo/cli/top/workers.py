@@ -1,18 +1,19 @@
 """The page of workers: who is there, with how much to do, and who has gone quiet."""
 
 from collections.abc import Sequence
+from datetime import datetime
 from typing import ClassVar
 
 from textual.app import ComposeResult
 
 from corvo.cli.top.columns import Cell, Column
-from corvo.cli.top.facts import Worker
 from corvo.cli.top.filters import quoted
 from corvo.cli.top.page import Page
 from corvo.cli.top.source import Source
 from corvo.cli.top.table import Table
-from corvo.cli.top.wording import NOTHING, age, count, plain, plural
+from corvo.cli.top.wording import NOTHING, age, count, plain, plural, seconds_of
 from corvo.runtime.clock import Clock
+from corvo_sdk.types import WorkerInfo
 
 SIGNS = {"healthy": Cell("● healthy", "good"), "draining": Cell("◐ draining", "warn")}
 
@@ -25,9 +26,9 @@ class WorkersPage(Page):
 
     def __init__(self, source: Source, clock: Clock) -> None:
         super().__init__(source, clock)
-        self._all: Sequence[Worker] = ()
+        self._all: Sequence[WorkerInfo] = ()
         self._is_loaded = False
-        self.table: Table[Worker] = Table(
+        self.table: Table[WorkerInfo] = Table(
             self._columns(), lambda worker: worker.id, sort="id", id="workers-table"
         )
         self.table.empty = [Cell("asking the server …", "dim")]
@@ -35,7 +36,7 @@ class WorkersPage(Page):
     def compose(self) -> ComposeResult:
         yield self.table
 
-    def _columns(self) -> list[Column[Worker]]:
+    def _columns(self) -> list[Column[WorkerInfo]]:
         return [
             Column(
                 "id",
@@ -65,11 +66,11 @@ class WorkersPage(Page):
             Column(
                 "seen",
                 "heard",
-                lambda worker: Cell(age(worker.seen_at, self.now_s)),
+                lambda worker: Cell(age(_seen_at(worker), self.now_s)),
                 width=8,
                 rank=1,
                 is_number=True,
-                order=lambda worker: worker.seen_at or "",
+                order=lambda worker: seconds_of(_seen_at(worker)),
             ),
             Column(
                 "started",
@@ -78,7 +79,7 @@ class WorkersPage(Page):
                 width=8,
                 rank=5,
                 is_number=True,
-                order=lambda worker: worker.started_at or "",
+                order=lambda worker: seconds_of(worker.started_at),
             ),
             Column(
                 "host",
@@ -152,14 +153,18 @@ class WorkersPage(Page):
         self.post_message(self.Told())
 
 
-def _status(worker: Worker) -> Cell:
+def _seen_at(worker: WorkerInfo) -> datetime | None:
+    return max(worker.last_fetch_at, worker.last_heartbeat_at, key=seconds_of)
+
+
+def _status(worker: WorkerInfo) -> Cell:
     return SIGNS.get(worker.status) or Cell(f"○ {plain(worker.status)}", "warn")
 
 
-def _queues(worker: Worker) -> Cell:
+def _queues(worker: WorkerInfo) -> Cell:
     return Cell(plain(", ".join(worker.queues)), "dim")
 
 
-def _mentions(worker: Worker, wanted: str) -> bool:
+def _mentions(worker: WorkerInfo, wanted: str) -> bool:
     texts = (worker.id, worker.hostname or "", *worker.queues)
     return not wanted or any(wanted in text.casefold() for text in texts)

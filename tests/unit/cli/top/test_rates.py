@@ -2,13 +2,13 @@
 
 import pytest
 
-from corvo.cli.top.facts import Queue, Totals
 from corvo.cli.top.pacing import Link, Pace
 from corvo.cli.top.rates import HISTORY_COUNT, IDLE, Latency, Meter, buckets_of
+from corvo_sdk.types import Queue, Totals
 
 
 def _queue(name: str, enqueued: int = 0, completed: int = 0) -> Queue:
-    return Queue(name, totals=Totals(enqueued=enqueued, completed=completed))
+    return Queue(name=name, totals=Totals(enqueued=enqueued, completed=completed))
 
 
 def test_a_rate_is_what_was_counted_between_two_looks() -> None:

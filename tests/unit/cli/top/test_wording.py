@@ -1,5 +1,7 @@
 """How figures, ages and texts are written."""
 
+from datetime import UTC, datetime, timedelta
+
 import pytest
 
 from corvo.cli.top.wording import (
@@ -8,11 +10,13 @@ from corvo.cli.top.wording import (
     compact,
     count,
     document,
+    instant_text,
     lines,
     micros,
     plain,
     plural,
     rate,
+    seconds_of,
     span,
     spark,
 )
@@ -59,19 +63,26 @@ def test_microseconds_become_milliseconds() -> None:
 
 def test_ages_look_back_and_ahead() -> None:
     """An instant to come is marked; a clock two seconds off does not make one."""
-    now_s = 1_700_000_000.0
-    assert age("2023-11-14T22:12:20.000Z", now_s) == "1m"
-    assert age("2023-11-14T22:13:21.500Z", now_s) == "0ms"
-    assert age("2023-11-14T22:23:20.000Z", now_s) == "in 10m"
+    now = datetime(2023, 11, 14, 22, 13, 20, tzinfo=UTC)
+    now_s = now.timestamp()
+    assert age(now - timedelta(minutes=1), now_s) == "1m"
+    assert age(now + timedelta(seconds=1.5), now_s) == "0ms"
+    assert age(now + timedelta(minutes=10), now_s) == "in 10m"
     assert age(None, now_s) == "–"
-    assert age("soon", now_s) == "–"
 
 
 def test_a_time_of_day_has_milliseconds() -> None:
-    """Events of one second are told apart; what is no instant is shown as it came."""
-    assert clock("2023-11-14T22:12:20.125Z").endswith(":20.125")
-    assert clock("soon") == "soon"
+    """Events of one second are told apart; an instant in full is as the server writes it."""
+    instant = datetime(2023, 11, 14, 22, 12, 20, 125_000, tzinfo=UTC)
+    assert clock(instant).endswith(":20.125")
     assert clock(None) == "–"
+    assert instant_text(instant) == "2023-11-14T22:12:20.125Z"
+
+
+def test_what_never_happened_has_its_place_in_an_order() -> None:
+    """Before all instants, or after them where the oldest comes first."""
+    instant = datetime(2023, 11, 14, tzinfo=UTC)
+    assert seconds_of(None) < seconds_of(instant) < seconds_of(None, float("inf"))
 
 
 def test_the_highest_value_fills_its_cell() -> None:
