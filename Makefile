@@ -29,8 +29,8 @@ $(VENV)/.stamp-run: requirements.lock pyproject.toml sdks/python/pyproject.toml 
 	@touch $@
 
 # The server and the tools of `make test`.
-$(VENV)/.stamp-dev: requirements-dev.lock $(VENV)/.stamp-run
-	$(PIP) install --only-binary :all: -r requirements-dev.lock
+$(VENV)/.stamp-dev: requirements-dev.lock requirements-otel.lock $(VENV)/.stamp-run
+	$(PIP) install --only-binary :all: -r requirements-otel.lock -r requirements-dev.lock
 	@touch $@
 
 setup: $(VENV)/.stamp-dev ## install the server and all tools into .venv

@@ -57,6 +57,21 @@ def test_worker_that_serves_is_healthy_and_tells_its_figures(server: Server) -> 
     assert 'corvo_worker_attempt_seconds_count{task="odd \\"name\\""} 1' in text
 
 
+def test_worker_tells_what_its_tasks_take(server: Server) -> None:
+    """/schemas has the JSON Schema of every task, for forms and other languages."""
+    app = app_of(server)
+
+    @app.task(queue="q")
+    async def resize(path: str, width: int = 100) -> None: ...
+
+    with working(app, health_port=0) as worker:
+        status, text = ask(worker, "/schemas")
+    assert status == 200
+    schema = json.loads(text)["resize"]
+    assert schema["properties"]["path"]["type"] == "string"
+    assert schema["required"] == ["path"]
+
+
 def test_blocked_loop_is_unhealthy_and_says_who_blocks_it(server: Server) -> None:
     """503 with the name of the task, answered while the loop is blocked."""
     app = app_of(server)

@@ -15,8 +15,6 @@ from corvo_sdk.worker.stream import StreamLink
 from tests.support.server import Server, SystemClock, running
 from tests.support.worker import WorkerThread, app_of, wait_state, wait_until, working
 
-pytest.importorskip("corvo.api.stream", reason="this server has no worker stream")
-
 
 @pytest.fixture
 def server() -> Iterator[Server]:

@@ -1,4 +1,4 @@
-"""The health port: `/healthz` and `/metrics`, answered by threads of their own.
+"""The health port: `/healthz`, `/metrics` and `/schemas`, answered by threads of their own.
 
 It must answer exactly when the loop does not, so it uses neither the loop nor the link. Everything
 it reads are single attributes. Requests are read in at most two seconds, and at most eight at once.
@@ -34,6 +34,7 @@ class Subject(Protocol):
     def is_ready(self) -> bool: ...
     @property
     def is_draining(self) -> bool: ...
+    def schemas(self) -> dict[str, Any]: ...
 
 
 class Health:
@@ -99,6 +100,10 @@ class Health:
             body["blocked_by"] = self._watch.blocked_by
         return (503 if problem else 200), body
 
+    def schemas(self) -> dict[str, Any]:
+        """What the tasks of the worker take, as JSON Schema by name."""
+        return self._subject.schemas()
+
     def metrics(self) -> str:
         watch, heart, subject = self._watch, self._heart, self._subject
         gauges = {
@@ -156,8 +161,10 @@ class _Handler(BaseHTTPRequestHandler):
             self._reply(status, "application/json", json.dumps(body))
         elif path == "/metrics":
             self._reply(200, "text/plain; version=0.0.4", health.metrics())
+        elif path == "/schemas":
+            self._reply(200, "application/json", json.dumps(health.schemas()))
         else:
-            self._reply(404, "application/json", '{"error":"/healthz or /metrics"}')
+            self._reply(404, "application/json", '{"error":"/healthz, /metrics or /schemas"}')
 
     def _reply(self, status: int, media: str, text: str) -> None:
         body = text.encode()

@@ -123,6 +123,10 @@ class Worker:
         with asyncio.Runner(loop_factory=_loop_factory()) as runner, self._signals():
             runner.run(self.serve())
 
+    def schemas(self) -> dict[str, Any]:
+        """What the tasks take; for the health port."""
+        return {name: dict(schema) for name, schema in self.app.schemas().items()}
+
     def stop(self, *, at_once: bool = False) -> None:
         """Drain; called again, or `at_once`: release everything now. From any thread."""
         self._stops_count += 2 if at_once else 1
