@@ -27,6 +27,7 @@ class Fault(Enum):
     CRASH_BEFORE_ACK = "the worker dies after the handler, before it reports"
     LEASE_LOST = "the lease is lost while the handler waits"
     DELIVERED_TWICE = "the job runs again before the first worker reports"
+    SLOW_SERVER = "the report takes three quarters of the lease to arrive"
 
 
 class Plan(Struct, frozen=True):

@@ -189,6 +189,9 @@ class House:
             await self.settle()
             if self.clock.now_ms() == target_ms:
                 break
+        else:
+            message = f"more than {INSTANTS_MAX} things are due in {ms} ms; tick in smaller steps"
+            raise HouseError(message)
         self.clock.advance_to(max(target_ms, self.clock.now_ms()))
         await self.settle()
         return self.clock.now_ms()

@@ -222,4 +222,4 @@ def test_worker_ends_with_the_reloader_that_started_it(server: Server, tmp_path:
         process.send(SIGKILL)
         process.wait()
         job = wait_state(server, job_id, "pending")
-    assert job["attempt"] == 0 or job["errors"] == []
+    assert job["errors"] == [], "it was released; a lease that ran out would be an error"
